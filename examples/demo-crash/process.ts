@@ -35,7 +35,7 @@ export class ReceiverProcess {
   }
 
   /**
-   * Kills it without warning and starts another one on the same inbox; whoever asks for `url` meanwhile waits.
+   * Kills it without warning and starts another one on the same inbox. Callers that ask for `url` meanwhile wait.
    * Resolves with what the killed one had handled.
    */
   async killAndRestart(): Promise<ReadonlySet<string>> {

@@ -1,4 +1,4 @@
-/** `npm run demo:crash`: a few hundred real deliveries to the Express example, which is killed in their midst; exit 0 if all held. */
+/** `npm run demo:crash`: a few hundred real deliveries to the Express example, which is killed while they arrive; exit 0 if all held. */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -15,7 +15,7 @@ async function main(): Promise<void> {
     async (job) => {
       const { key, sequence, body } = job.data;
       const parsed = parseEvent(Buffer.from(body));
-      if (!parsed.ok) throw new Error("This is no event to this version of oncehook.");
+      if (!parsed.ok) throw new Error("This version of oncehook does not know this event.");
       // With a concurrency above one, sent may be worked on before queued: only what is newer than all before it counts. It
       // compares and keeps in one command, and a job that is worked on twice changes nothing.
       const newer = sequence === 0 || (await redis.zadd(`${queueName}:state`, "GT", "CH", sequence, key)) === 1;

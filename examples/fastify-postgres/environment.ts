@@ -36,7 +36,7 @@ function readDatabaseUrl(variables: NodeJS.ProcessEnv): string {
   const address = "postgres://user:password@host:5432/database";
   const text = required(variables, "DATABASE_URL", `the database's address, ${address},`);
   if (/^postgres(ql)?:\/\//.test(text)) return text;
-  throw new EnvironmentError(`DATABASE_URL is no address of a database: put ${address} in it.`);
+  throw new EnvironmentError(`DATABASE_URL is not the address of a database: put ${address} in it.`);
 }
 
 function secretInFile({ WEBHOOK_SECRET_FILE: path }: NodeJS.ProcessEnv): string {

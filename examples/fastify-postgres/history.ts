@@ -49,7 +49,7 @@ const REASONS: readonly (readonly [code: RegExp, reason: string])[] = [
   [/^28/, "the server refused the role or its password"],
   [/^3D000$/, "the server has no such database"],
   [/^42501$/, "the role may make no table in this database"],
-  [/^ERR_INVALID_URL$/, 'it is no address; in a password "@" is written %40, "/" %2F, "#" %23, "?" %3F'],
+  [/^ERR_INVALID_URL$/, 'it is not an address; in a password "@" is written %40, "/" %2F, "#" %23, "?" %3F'],
   [/^E[A-Z]/, "the server cannot be reached: look at host and port"],
 ];
 

@@ -13,7 +13,7 @@ export function lead(workers: number): void {
 
   cluster.on("listening", (_worker, { port }) => {
     listening += 1;
-    // The first comes alone: it makes the inbox's tables, and a mistake in the set-up is told once.
+    // The first starts alone: it creates the inbox's tables, and a mistake in the set-up is reported once.
     if (listening === 1) for (let more = 1; more < workers; more += 1) cluster.fork();
     if (listening === workers) announcePort(port);
   });

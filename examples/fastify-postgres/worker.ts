@@ -10,7 +10,7 @@ import { keepRow } from "./history.ts";
 
 /** Of each process, so the server sees as many times this as there are workers. */
 const CONNECTIONS = 10;
-/** How long running handlers may take at the end; what is left then is handled by another worker, or at the next start. */
+/** How long running handlers may take at the end; another worker handles the rest, or the next start does. */
 const LAST_HANDLERS_MS = 10_000;
 
 export async function work({ port, databaseUrl, secrets }: ClusterEnvironment): Promise<void> {

@@ -1,4 +1,4 @@
-/** How the servers end: in order, however often they are told, and however slowly a client sends. */
+/** How the servers end: in order, however many signals come, and however slowly a client sends. */
 import type { Server } from "node:http";
 
 /** For requests that have begun: a delivery that takes longer gets no answer, and the service repeats it. */
@@ -6,7 +6,7 @@ const LAST_REQUESTS_MS = 3_000;
 
 /**
  * Calls `stop` at the first SIGTERM or SIGINT. npm and a cluster's parent pass on what the whole process group has got already, and
- * a signal that nobody listens to any more would end the process in the midst of a handler.
+ * a signal without a listener would end the process while a handler runs.
  */
 export function onEnd(stop: () => unknown): void {
   let isStopping = false;

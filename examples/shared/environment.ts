@@ -71,7 +71,7 @@ export function readNumber(name: string, text: string, max: number, min = 0): nu
   throw new EnvironmentError(`${name} must be a whole number from ${min} to ${max}.`);
 }
 
-/** For `main().catch`: one line for what a person can mend, the stack for everything else; exit code 1. */
+/** For `main().catch`: one line for what a person can fix, the stack for everything else; exit code 1. */
 export function endWithOneLine(error: unknown): void {
   console.error(error instanceof EnvironmentError || error instanceof OncehookError ? error.message : error);
   process.exit(1); // A worker that runs already would keep the process alive.

@@ -1,4 +1,4 @@
-/** `oncehook emulator`: the service on this machine, until it is told to end or the command beside it ends. */
+/** `oncehook emulator`: the service on this machine, until a signal ends it, or the command that it started ends. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { Command } from "commander";
@@ -20,7 +20,7 @@ export function emulatorCommand(): Command {
 
 /** Resolves with the exit code once it has ended. */
 async function run({ options, json, quiet, exec }: EmulatorInput): Promise<number> {
-  // Heard from before the first line is out: whoever reads it may send one.
+  // Listened to before the first line is printed: its reader may send one.
   const signal = endingSignal();
   const emulator = await start(options);
   try {
@@ -44,7 +44,7 @@ async function start(options: EmulatorOptions): Promise<Emulator> {
   }
 }
 
-/** The same in the words of the command line; a socket that cannot be opened is no mistake in it. */
+/** The same in the words of the command line; a socket that cannot be opened is not a usage mistake. */
 function commandError(error: SetupError, options: EmulatorOptions): CommandError {
   const { cause } = error;
   const { host = "127.0.0.1", port } = options;
@@ -86,7 +86,7 @@ ${numbers.join("\n")}
 `;
 }
 
-/** What to try first, and how it ends: for who reads it as a text. */
+/** What to try first, and how it ends: for people. */
 export function announcementHints({ url, clientId, clientSecret }: Emulator): string {
   return `
 Try:
@@ -104,7 +104,7 @@ function shellWord(text: string): string {
 
 // A command run beside the emulator, through the shell and in a process group of its own, which is ended as a whole.
 
-/** How long what is left of the group may take to end by itself after SIGTERM. */
+/** How long the rest of the group may take to end by itself after SIGTERM. */
 const GRACE_MS = 5_000;
 const LOOK_EVERY_MS = 20;
 

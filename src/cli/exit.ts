@@ -53,9 +53,9 @@ function ending(message: string, exitCode: number): { text: string; exitCode: nu
   return { text: message && `error: ${message}\n`, exitCode };
 }
 
-// Signals that ask the process to end: the first one is told, a second one ends it at once.
+// Signals that ask the process to end: the first one is passed on, a second one ends it at once.
 
-/** All that a terminal, its end and an init send: else a process group of ours would outlive this process. */
+/** All that a terminal, its end and an init send: otherwise a process group of ours would outlive this process. */
 const SIGNALS = ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"] as const;
 
 /** Resolves with the first signal from now on. A second one ends the process with 128 + its number. */
@@ -79,7 +79,7 @@ export function codeOf(signal: NodeJS.Signals): number {
 // Long work that a signal ends between two steps.
 
 /**
- * Resolves once the work has ended: with undefined, or, if a signal ended it, with the error to throw after what was done is told.
+ * Resolves once the work has ended: with undefined, or, if a signal ended it, with the error to throw after the results are printed.
  *
  * @param advice - how to go on
  */

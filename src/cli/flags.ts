@@ -41,7 +41,7 @@ export function instant(text: string): number {
   throw new InvalidArgumentError("Write epoch milliseconds, or a time such as 2026-01-01T00:00:00Z.");
 }
 
-/** The same for a flag with words of its own; undefined for a text that is no instant. */
+/** The same for a flag with words of its own; undefined for a text that is not an instant. */
 export function instantOf(text: string): number | undefined {
   // Thirteen digits: seconds would be a day of 1970.
   if (/^\d{13}$/.test(text)) return Number(text);
@@ -148,7 +148,7 @@ export async function withInbox(
 export async function openAt(flags: StoreFlags, migrate: "check" | "auto" = "check"): Promise<Inbox> {
   // Loaded here: "--help" needs none of it.
   const { openInbox } = await import("../receiver/open-inbox.ts");
-  // What a store warns of at open is for whoever runs the receiver.
+  // Warnings of a store at open are for the receiver.
   return openInbox({ store: await storeAt(flags), migrate, logger: silentLogger });
 }
 
@@ -158,7 +158,7 @@ const MISTAKES: readonly string[] = ["invalid_option", "invalid_argument", "no_i
 /** Options that have another name on the command line. */
 const OF_OPTIONS: Readonly<Record<string, string>> = {
   database:
-    'The address is none that Postgres has: postgres://user:password@host:5432/database, with "@" in it as %40, "/" as %2F.',
+    'The address is not one of Postgres: postgres://user:password@host:5432/database, with "@" in it as %40, "/" as %2F.',
   peer: "--number takes the whole number, at least three characters.",
   messageId: "--message takes the whole id, at least three characters.",
 };

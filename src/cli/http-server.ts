@@ -22,7 +22,7 @@ interface Refused {
 export function cannotListen({ host, port, option }: Refused, cause: Error & { readonly code: string }): CommandError {
   const [reason, advice] =
     option === "host"
-      ? ["it is no address of this machine", "Choose another --host; 127.0.0.1 is the default."]
+      ? ["it is not an address of this machine", "Choose another --host; 127.0.0.1 is the default."]
       : [cause.code === "EADDRINUSE" ? "it is in use" : cause.code, "Choose another --port, or 0 for any free one."];
   return new CommandError(`Cannot listen on ${host}, port ${port}: ${reason}. ${advice}`, FAILURE, { cause });
 }

@@ -149,13 +149,13 @@ function secretOfFile(source: SecretSource, file: string, terminal: Terminal): s
   return secret;
 }
 
-/** All of it, the line break at its end too. @throws CommandError when it cannot be read, or holds what is no secret's text */
+/** All of it, the line break at its end too. @throws CommandError when it cannot be read, or its text cannot be a secret */
 export function textOfSecretFile({ flag }: SecretSource, file: string): string {
   const bytes = bytesOfFile(file, { name: `the file of --${flag}, ${file}`, mostBytes: WRITTEN_BYTES });
   const text = textOfBytes(bytes);
   if (text !== null) return text;
   const advice = "make one with openssl rand -hex 32";
-  throw new CommandError(`The file of --${flag}, ${file}, is no UTF-8 text: ${advice}.`, USAGE_MISTAKE);
+  throw new CommandError(`The file of --${flag}, ${file}, is not UTF-8 text: ${advice}.`, USAGE_MISTAKE);
 }
 
 /** A line from the terminal, which does not show it. */

@@ -86,7 +86,7 @@ async function serveUntilSignal(inbox: Inbox, flags: InspectFlags, keyboard: Key
   const { path, origins, authorize } = session;
   const inspector = createInspector({ inbox, path, origins, authorize });
   loopback.serve(nodeInspector(session.mount(inspector)));
-  // Heard from before the first line is out: whoever reads it may send one.
+  // Listened to before the first line is printed: its reader may send one.
   const signal = endingSignal();
   try {
     await linksUntil(signal, () => session.link(), { terminal: new Terminal(flags), keyboard, linkMs: LINK_MS });
@@ -111,7 +111,7 @@ async function linksUntil(
     fail = reject;
   });
   const pressed = () => void print().catch(fail);
-  // Others than a terminal may have something to read for whoever comes after this command.
+  // A pipe or a file may hold input for the next command.
   if (keyboard.isTTY) keyboard.on("data", pressed);
   try {
     await print();

@@ -30,7 +30,7 @@ export async function listen(flags: ListenFlags): Promise<number> {
   const receiver = await receiverFor(flags, terminal, printer);
   let closed: Promise<void> | undefined;
   try {
-    // An inbox that cannot be opened is told before it listens, and nothing is handled before it does.
+    // An inbox that cannot be opened is reported before it listens, and nothing is handled before it listens.
     receiver.pause();
     await receiver.start();
     const serving = await serve(receiver, flags);
@@ -60,7 +60,7 @@ async function handleUntilEnd(
   receiver: Receiver<never>,
   { flags: { forwardTo }, terminal, printer, url }: Listening,
 ): Promise<void> {
-  // Heard from before the first line is out: whoever reads it may send one.
+  // Listened to before the first line is printed: its reader may send one.
   const signal = endingSignal();
   const announced = terminal.result({ listening: url }, () => `Webhooks are received at ${url}`);
   if (forwardTo !== undefined) {
@@ -168,7 +168,7 @@ async function webhookSecrets(flags: SecretFlags, terminal: Terminal): Promise<W
   return { current, previous: { secret, validUntil } };
 }
 
-/** The sidecar's own secret. @throws CommandError for one of the service's: whoever has it could make up events */
+/** The sidecar's own secret. @throws CommandError for one of the service's: its holders could invent events */
 async function forwardSecret(
   flags: SecretFlags,
   { current, previous }: WebhookSecrets,
@@ -182,7 +182,7 @@ async function forwardSecret(
   );
 }
 
-// What `oncehook listen` says of an event that was handled: an object for programs, a line for people.
+// What `oncehook listen` prints for a handled event: an object for programs, a line for people.
 
 /** The context of the handler that prints. */
 export type PrintContext = Pick<
@@ -295,11 +295,11 @@ export interface Serving {
 /** A body may take 10 s, and its answer a moment. */
 const CLOSE_LIMIT_MS = 15_000;
 
-/** Says that the process answers, and asks nobody: a restart mends no disk and no database. */
+/** Says that the process answers, and checks nothing: a restart repairs no disk and no database. */
 const HEALTH = "/healthz";
 /** Says whether deliveries are accepted. */
 const READINESS = "/readyz";
-/** Reasons for which they are not. All others wait for a person, and sending deliveries elsewhere would mend nothing. */
+/** Reasons for which they are not. All others wait for a person, and sending deliveries elsewhere would not help. */
 const UNREADY: readonly HealthReason[] = ["stopped", "store_unavailable"];
 
 /** @throws CommandError when it cannot listen there */

@@ -25,7 +25,7 @@ const COMMANDS: readonly (() => Command)[] = [
   verifyCommand,
 ];
 
-// Who no longer reads is told nothing more; where it matters, what writes hears of it.
+// A reader that is gone gets nothing more. Where that matters, the writer gets the error.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 
 try {

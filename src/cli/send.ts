@@ -139,7 +139,7 @@ async function textOf(file: string, terminal: Terminal): Promise<string> {
   const reading = { name: `the file of --text-file, ${file}`, mostBytes: WRITTEN_BYTES };
   const bytes = file === "-" ? await bytesOfStream(process.stdin, reading) : bytesOfFile(file, reading);
   const whole = textOfBytes(bytes);
-  if (whole === null) throw new CommandError(`The file of --text-file, ${file}, is no UTF-8 text.`, USAGE_MISTAKE);
+  if (whole === null) throw new CommandError(`The file of --text-file, ${file}, is not UTF-8 text.`, USAGE_MISTAKE);
   // A byte order mark is the editor's, or the shell's: in an SMS it would halve what fits.
   const text = whole.replace(/^\uFEFF/, "").replace(/\r?\n$/, "");
   if (text === "")

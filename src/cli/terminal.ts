@@ -10,7 +10,7 @@ import { CommandError, codeOf, FAILURE, isSystemError, NEGATIVE, USAGE_MISTAKE }
 export interface OutputFlags {
   /** Results as JSON, one object a line, and nothing else on standard output. */
   readonly json?: boolean;
-  /** Say nothing that is no result: no remarks, no progress. */
+  /** Print results only: no remarks, no progress. */
   readonly quiet?: boolean;
 }
 
@@ -46,7 +46,7 @@ export class Terminal {
     this.#clock = clock;
   }
 
-  /** Prints a result: `value` with `--json`, else the text. Resolves when it has left the process. */
+  /** Prints a result: `value` with `--json`, otherwise the text. Resolves when it has left the process. */
   result(value: object, text: () => string): Promise<void> {
     return print(this.json ? jsonLine(value) : ended(text()));
   }
@@ -127,7 +127,7 @@ export async function print(text: string): Promise<void> {
   if (cause) throw unwritten(cause);
 }
 
-/** What to throw when standard output did not take something: a reader that is gone is told nothing more. */
+/** What to throw when standard output did not take something: a reader that is gone gets nothing more. */
 export function unwritten(cause: unknown): unknown {
   if (!isSystemError(cause)) return cause;
   if (cause.code === "EPIPE") return new CommandError("", codeOf("SIGPIPE"), { cause });
@@ -167,7 +167,7 @@ export function factsText(facts: Readonly<Record<string, string | number | null>
 /** Further from 1970, in milliseconds, there is no date. An event may tell any time. */
 const LAST_DATE = 8.64e15;
 
-/** `2026-01-01 12:00:00Z`; a dash for none, the number itself for what is no date. */
+/** `2026-01-01 12:00:00Z`; a dash for none, the number itself if it is not a date. */
 export function timeText(at: number | null): string {
   if (at !== null && Math.abs(at) > LAST_DATE) return `${at}`;
   return at === null ? "-" : `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}Z`;

@@ -9,7 +9,7 @@ import { CommandError, FAILURE, isSystemError, USAGE_MISTAKE } from "./exit.ts";
 
 // Which events `oncehook trigger` sends, in which order: made of the fixtures that tests use.
 
-/** What is asked for. */
+/** The events to make. */
 export interface Wish {
   /** `queued`, `message.queued`, `lifecycle`, or a type that the specification does not list. */
   readonly type: string;
@@ -168,7 +168,7 @@ async function beginningOf(response: Response): Promise<string> {
   return Buffer.concat(parts).toString("utf8", 0, MOST_BYTES);
 }
 
-/** A receiver of oncehook says it in one word; other texts are whoever's. */
+/** A receiver of oncehook answers with one word. Other texts are not shown. */
 function outcomeOf(text: string): string | null {
   try {
     const answer: unknown = JSON.parse(text);

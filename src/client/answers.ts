@@ -376,7 +376,7 @@ export function recordOf(value: unknown): Readonly<Record<string, unknown>> {
 function retryAfterMs(header: string | null, now: number): number | null {
   const text = header?.trim() ?? "";
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, Number.MAX_SAFE_INTEGER);
-  // Date.parse alone takes much that is no HTTP date, such as "-5".
+  // Date.parse alone accepts much that is not an HTTP date, such as "-5".
   if (!/^[A-Z][a-z]+,? .*\d\d:\d\d:\d\d/.test(text)) return null;
   // The form of asctime names no zone, and Date.parse would take it for local time.
   const date = Date.parse(/\d\d:\d\d:\d\d \d{4}$/.test(text) ? `${text} GMT` : text);

@@ -141,7 +141,7 @@ export class CoreCalls {
     return outcome.held;
   }
 
-  /** The service did what was asked, so a body that is not as specified is told and never asked for again. */
+  /** The service did what was asked, so a body that is not as specified is reported, and the call is not repeated. */
   #checked({ json }: ApiAnswer, operation: Operation, facts: CallFacts): Body {
     if (!isRecord(json)) {
       const found = json === undefined ? "no JSON" : "JSON of another kind";
@@ -188,7 +188,7 @@ function unlessAborted<T>(outcome: Promise<T>, signal: AbortSignal): Promise<T |
   });
 }
 
-// What every method of the client returns: a promise of the answer's data that can also tell of the answer itself.
+// What every method of the client returns: a promise of the answer's data, with a way to the answer itself.
 
 /** The data with the answer it came in. */
 export interface WithResponse<T> {
@@ -209,7 +209,7 @@ export interface Call<T> extends Promise<T> {
 export function callOf<T>(outcome: Promise<WithResponse<T>>): Call<T> {
   const data = outcome.then((answer) => answer.data);
   const withResponse = () => {
-    // Its failure is told by the promise given here, which must be one of its own: `outcome` counts as looked at already.
+    // The promise returned here reports its failure. It must be a new one: `outcome` already counts as handled.
     data.catch(() => {});
     return outcome.then((answer) => answer);
   };

@@ -22,7 +22,7 @@ interface Shape {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A send can have thousands of wrong recipients; so many problems are told. */
+/** A send can have thousands of wrong recipients; at most so many problems are listed. */
 const MOST_ISSUES = 20;
 
 /** As the service reads it: nothing is trimmed (SND-25). */
@@ -292,7 +292,7 @@ export function bodyIssues(name: string, value: unknown, body: string | undefine
 
 // What successes look like, as zod schemas: loose, so that fields and values that the specification does not show pass.
 
-/** So many problems of an answer are told. */
+/** At most so many problems of an answer are listed. */
 const MOST_ANSWER_ISSUES = 20;
 
 /**

@@ -11,7 +11,7 @@ export interface CallFacts {
   readonly operation: string;
   /** Requests that were made for the call itself, those for a token not counted; 0: certainly nothing was asked. */
   readonly attempts: number;
-  /** Of a send: with the same key and the same request it can be made again without sending twice (SND-17). Else null. */
+  /** Of a send: with the same key, the same request can be repeated without sending twice (SND-17). Otherwise null. */
   readonly idempotencyKey: string | null;
 }
 
@@ -105,7 +105,7 @@ export class ServerError extends ApiError {}
 
 /** `UPSTREAM_ERROR`: the search of the inventory behind the service failed, after all retries. */
 export class UpstreamError extends ApiError {
-  /** The `details.providerStatus`; null when it is no integer. */
+  /** The `details.providerStatus`; null when it is not an integer. */
   get providerStatus(): number | null {
     const { providerStatus } = this.details;
     return Number.isInteger(providerStatus) ? (providerStatus as number) : null;
@@ -187,8 +187,8 @@ export class ResponseValidationError extends ServiceError {
   }
 
   /**
-   * The answer's JSON as it came, for it may hold what is shown only once: a generated secret, the results of a send. Undefined
-   * when it is no JSON. Not shown by `inspect` or JSON.
+   * The answer's JSON as it came. It may hold values that are shown only once: a generated secret, the results of a send. Undefined
+   * when it is not JSON. Not shown by `inspect` or JSON.
    */
   get data(): unknown {
     return this.#data;

@@ -96,7 +96,7 @@ export interface ResponseNotice extends RequestNotice {
   /** HTTP status. */
   readonly status: number;
   readonly durationMs: number;
-  /** Of a failure; else null (GEN-4). */
+  /** Of a failure; otherwise null (GEN-4). */
   readonly requestId: string | null;
 }
 

@@ -22,13 +22,13 @@ type TokenOutcome =
 interface Asking {
   readonly outcome: Promise<TokenOutcome>;
   /**
-   * The request's own: of what is asked ahead no timer keeps the process, until a call waits for it. The connection of a request
+   * The request's own: a token requested ahead keeps no timer alive until a call waits for it. The connection of a request
    * under way does, for `timeoutMs` at most.
    */
   readonly clock: AttendedClock;
 }
 
-/** A token as it was issued once. It is told from others as an object, for the service may issue the same text again. */
+/** A token as it was issued once. Compared as an object, because the service may issue the same text again. */
 export interface HeldToken {
   readonly value: string;
   /** Monotonic milliseconds. */

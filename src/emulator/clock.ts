@@ -54,7 +54,7 @@ export function createTime(clock: Clock, mode: ClockMode, startAt: number = cloc
   };
 }
 
-/** @throws SetupError for what is no mode */
+/** @throws SetupError for an unknown mode */
 export function rateOf(mode: ClockMode): number {
   if (mode === "virtual") return 0;
   if (mode === "real") return 1;

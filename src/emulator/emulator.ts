@@ -121,7 +121,7 @@ async function endWork({ service, streams }: ControlContext, listener: Listener 
   await setImmediate();
 }
 
-/** Closes once, whoever asks how often: the work, then the state. */
+/** Closes once, however often it is called: the work, then the state. */
 function closerOf(end: () => Promise<void>, keeper: Keeper): () => Promise<void> {
   const close = async () => {
     await end();

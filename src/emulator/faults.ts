@@ -99,7 +99,7 @@ const eventActions = [
 /** A type that the specification does not have: the one that `unknownEventType` gives. */
 export const UNKNOWN_EVENT_TYPE = "message.buffered";
 
-/** Anything that a header can carry; receivers may meet what is no media type. */
+/** Anything that a header can carry; receivers may meet values that are not media types. */
 const headerValue = text(128).regex(/^[!-~](?:[ -~]*[!-~])?$/, {
   error: "must be printable ASCII without spaces around it",
 });
@@ -182,7 +182,7 @@ function leavesNoAnswer(action: ApiAction): boolean {
   return isReset(action, "before");
 }
 
-/** Whether a call's action happens to its answer, whoever gives that. */
+/** Whether a call's action changes its answer, whatever the route answers. */
 function befallsAnswer(action: ApiAction): boolean {
   return action.type === "truncate" || isReset(action, "after");
 }

@@ -222,7 +222,7 @@ function urlOption(name: string, value: unknown): string | undefined {
   throw invalidOption(name, "must be an http or https URL", value);
 }
 
-// The options that say where the emulator listens and who is let in.
+// The options that say where the emulator listens and which callers it accepts.
 
 const DEFAULT_SEED = "oncehook";
 
@@ -381,7 +381,7 @@ export function hostNameIn(header: string): string | null {
 export function isOwnHost(header: string, { host: bound }: Settings): boolean {
   const name = hostNameIn(header);
   if (name === null) return false;
-  // Whoever listens everywhere has names we cannot know; the token, which is mandatory there, keeps others from the controls.
+  // A host that listens everywhere has names we cannot know. The token, mandatory there, protects the controls.
   if (isEverywhere(bound)) return true;
   return isLoopback(name) || name === bound;
 }

@@ -1,9 +1,9 @@
 /**
- * What is due when, on the emulator's time, and in which order it happens.
+ * Which work is due when, on the emulator's time, and in which order it happens.
  *
  * Tasks start in the order of their time, and of their place where that is equal. A task of a lane runs when the lane's earlier
  * one has ended; others that are due at the same time overlap. While time is moved it stays where it is until what it brought
- * has ended, so that whoever calls the API from a webhook sees the time of that webhook. Retries may run ahead of each other,
+ * has ended, so that a webhook that calls the API sees its own time. Retries may run ahead of each other,
  * which is what lets thousands of them pass in seconds: a task brings nothing that is due sooner than `horizonMs` after its own
  * time, and time moves no further than that before it has ended. What must not depend on who ends first is decided in `prepare`.
  */
@@ -117,7 +117,7 @@ export class Scheduler {
         () => !this.#canBringUntil(end),
         () => {
           this.#limit = Number.NEGATIVE_INFINITY;
-          // Closed in between, what is due until then has not happened: a kept state takes it up at the right time.
+          // If it was closed in between, due work has not happened: a kept state does it at the right time.
           if (!this.#closed) this.#time.raiseTo(end);
         },
       );
@@ -129,7 +129,7 @@ export class Scheduler {
 
   /** Resolves when nothing is due and nothing is under way. */
   async idle(): Promise<void> {
-    // Whoever waited as well may have brought new work before this goes on.
+    // Other waiters may have added work before this continues.
     while (!this.#isQuiet()) await this.#until(() => this.#isQuiet());
   }
 

@@ -60,7 +60,7 @@ export interface Deliveries {
   recover(since: number): Promise<readonly Delivery[]>;
   /**
    * Before another state takes this one's place, whose ids may be the same: releases all that waits for attempts of this one, and
-   * sends none that has not begun.
+   * starts no further one.
    */
   forget(): void;
   /** Takes up what a loaded state left pending. */
@@ -113,7 +113,7 @@ export interface TriggerInput {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-// Tells whoever watches what happens: the event stream of the control API, and tests.
+// Reports what happens to watchers: the event stream of the control API, and tests.
 
 /** One thing that happened, in the order it happened. */
 export type JournalEntry =
@@ -123,7 +123,7 @@ export type JournalEntry =
   | { readonly type: "reset" };
 
 interface Journal {
-  /** What a listener brings about is told when all have heard of what it acted on: everybody hears everything in the same order. */
+  /** If a listener causes another report, that comes after all listeners got the first one: all see the same order. */
   tell(entry: JournalEntry): void;
   /** Calls `listener` for each entry from now on; the returned function ends that. */
   watch(listener: (entry: JournalEntry) => void): () => void;

@@ -19,7 +19,7 @@ export interface HttpPublisherOptions {
   readonly secret: string;
 }
 
-/** Answers of 4xx that time can mend: request time-out, conflict, too early, too many requests. */
+/** Answers of 4xx that a retry can help: request time-out, conflict, too early, too many requests. */
 const PASSING: readonly number[] = [408, 409, 425, 429];
 /** What `Retry-After` may ask for at most. */
 const LONGEST_RETRY_AFTER_MS = 3_600_000;
@@ -34,7 +34,7 @@ const LONGEST_RETRY_AFTER_MS = 3_600_000;
  * until `handlerTimeoutMs`; its body is not read.
  *
  * @throws SetupError `invalid_option` or `invalid_secret`, in `next build` from `publish` if one is not set; from `publish`, `PermanentError`, `RetryAfter`, or `OncehookError`
- * `target_refused` for an answer that is no 2xx
+ * `target_refused` for an answer that is not a 2xx
  * @example
  * const handler = forward(httpPublisher({ url: "http://127.0.0.1:8000/events", secret: process.env.FORWARD_SECRET ?? "" }));
  * receiver.onAny(handler).onLate(handler);
@@ -117,7 +117,7 @@ const DRAIN_MS = 1_000;
 
 /** Makes the function that posts to `url` over connections that are kept. It follows no redirect and uses no proxy. */
 function poster(url: URL): (post: Post) => Promise<AnswerHead> {
-  // Agents of our own: the global ones follow proxy variables where Node is told so.
+  // Agents of our own: the global ones follow proxy variables if Node is set up so.
   const options = { keepAlive: true, scheduling: "lifo" } as const;
   const isSecure = url.protocol === "https:";
   const agent = isSecure ? new SecureAgent(options) : new PlainAgent(options);

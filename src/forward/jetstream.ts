@@ -79,7 +79,7 @@ function clientOption(js: JetStreamPublisherOptions["js"]): Promise<Client> {
     throw invalidOption("js", "must be jetstream(connection), or a promise of it", js);
   }
   const client = Promise.resolve(js);
-  // Whoever waits for it is told; a rejection that comes before the first event would end the process.
+  // Its waiters get the error; an unhandled rejection before the first event would end the process.
   client.catch(() => {});
   return client;
 }

@@ -134,7 +134,7 @@ export interface ForwardedMessage {
   /**
    * Printable ASCII. `oncehook-event-type` (percent-encoded where it is not), `oncehook-sequence`, and where they apply
    * `oncehook-attempt`, `oncehook-replay`, `oncehook-late`, `oncehook-missing` (`2-3`) and `traceparent`.
-   * A replayed event is late too when a later event of its message was handed out before: it must not turn a state back.
+   * A replayed event is late too when a later event of its message was handled before: it must not turn a state back.
    */
   readonly headers: Readonly<Record<string, string>>;
   /** The body, parsed. */
@@ -156,7 +156,7 @@ export interface Circumstances {
   /** 1 or more; null where nobody counts. */
   readonly attempt: number | null;
   readonly replay: boolean;
-  /** A later event of its message was handed out before: it came late, or is a replay. */
+  /** A later event of its message was handled before: it came late, or is a replay. */
   readonly late: boolean;
   readonly missing: { readonly from: number; readonly to: number } | null;
 }

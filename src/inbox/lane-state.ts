@@ -71,7 +71,7 @@ export function isOrdered(lane: Pick<LaneRecord, "key">): boolean {
 type LanePast = Pick<LaneRecord, "cursor"> & { readonly events: readonly Pick<LaneEvent, "sequence">[] };
 
 /**
- * Whether the event at the lane's cursor was pruned. Then it had been settled: what is pending or dead stays, but for a dead letter on
+ * Whether the event at the lane's cursor was pruned. Then it had been settled: pending and dead events stay, except a dead letter on
  * which nobody acted in all the time that those are kept.
  */
 export function isPrunedAtCursor({ cursor, events }: LanePast): boolean {

@@ -116,7 +116,7 @@ async function install(rotation: Rotation, stored: StoredSecrets): Promise<NextS
   return next;
 }
 
-/** The caller's own reason is told, and not the client's error around it. */
+/** The caller's own reason, not the client's error around it. */
 async function firstLook(rotation: Rotation): Promise<WebhookConfig> {
   try {
     return await configOf(rotation, rotation.signal);
@@ -176,7 +176,7 @@ interface HandedOver {
   readonly config: WebhookConfig;
 }
 
-/** Gives the secret to the service. Sent again it is no second rotation (WHK-20), so this can be repeated. */
+/** Gives the secret to the service. Sending it again does not rotate again (WHK-20), so this can be repeated. */
 async function handOver(rotation: Rotation, next: NextSecret): Promise<HandedOver> {
   const { kind, logger } = rotation;
   const config: WebhookConfig & { readonly generatedSecret?: unknown } = checkedConfig(
@@ -265,7 +265,7 @@ async function verified(
   return latest;
 }
 
-/** A first secret replaces none, and is no rotation to the service (WHK-19). */
+/** A first secret replaces none; for the service it is not a rotation (WHK-19). */
 function isRotated(config: WebhookConfig, next: NextSecret): boolean {
   if (config.hasCurrentSecret === false) return false;
   const rotatedAt = timestampOf(config.rotatedAt);
@@ -288,9 +288,9 @@ function notRotated(
   return new RotationError("not_rotated", message, { fields: { kind, rotatedAt } });
 }
 
-// The last step of a rotation: what the service signs with becomes `current`, whoever else writes meanwhile.
+// The last step of a rotation: the secret that the service signs with becomes `current`, whatever others write meanwhile.
 
-/** What the end of a rotation tells of it. */
+/** What the end of a rotation reports. */
 type Ending = Pick<RotationResult, "generated" | "rotatedAt" | "previousValidUntil">;
 
 /** A secret that the service has, and the secrets as they were read before it got it. */
@@ -387,7 +387,7 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 
 /**
- * Does the work until it succeeds, with growing pauses, for 2 minutes. The signal does not end it: what is given up is lost.
+ * Does the work until it succeeds, with growing pauses, for 2 minutes. The signal does not end it: the secret would be lost.
  *
  * @param work - gets how often it has failed
  * @throws StoreError, which says that the secret is lost, with the code of what the work failed with last

@@ -189,6 +189,6 @@ export async function configOf(
 /** The client lets answers pass whose fields it does not know, and tests pass clients of their own. */
 export function checkedConfig(config: unknown, call: string): WebhookConfig {
   if (typeof config === "object" && config !== null && !Array.isArray(config)) return config as WebhookConfig;
-  const message = `The answer to ${call} is no configuration of a webhook kind. Look at what answers at the client's baseUrl; nothing was changed by this look, and rotateSecret() can be called again.`;
+  const message = `The answer to ${call} is not the configuration of a webhook kind. Check the client's baseUrl. Nothing was changed, and rotateSecret() can be called again.`;
   throw new RotationError("invalid_response", message);
 }

@@ -117,7 +117,7 @@ export type RotationErrorCode = Extract<
   | "receivers_not_ready" // The secret is installed, and this call did not give it to the service: run again.
   | "invalid_secret" // The service made a secret of its own that no receiver takes, and signs with it.
   | "not_rotated" // The service took the secret and shows no rotation.
-  | "invalid_response" // The service's answer is no configuration of a webhook kind.
+  | "invalid_response" // The service's answer is not the configuration of a webhook kind.
 >;
 
 /** A rotation that did not begin, or did not end. What it began stays, and is taken up by the next call. */

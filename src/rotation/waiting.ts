@@ -47,7 +47,7 @@ async function lookAt({ secrets, clock }: Rotation, waitedMs: number): Promise<L
   const sightings = await secrets.receivers();
   const now = clock.now();
   if (sightings === null) {
-    // When `next` was written is told by another machine's clock perhaps: what this call has waited for is certain.
+    // The time at which `next` was written may come from another machine's clock. The wait of this call is certain.
     const leftMs = 2 * secrets.refreshMs - waitedMs;
     return leftMs > 0 ? { outcome: "unseen", leftMs } : { outcome: "ready", receivers: null };
   }
@@ -77,6 +77,6 @@ function notReady({ kind, waitMs }: Rotation, look: Exclude<Look, { outcome: "re
   const names = look.receivers.map(({ pid, host }) => `${pid}@${host}`);
   const shown = names.slice(0, MOST_SHOWN).join(", ") + (names.length > MOST_SHOWN ? ", …" : "");
   const lagging = names.length === 1 ? "1 receiver does not use" : `${names.length} receivers do not use`;
-  const message = `${lagging} the new ${kind} secret after ${waitMs} ms: ${shown}. Look whether they run and reach the secret store, or have secrets of their own: whoever opens the inbox needs the same store. ${advice}`;
+  const message = `${lagging} the new ${kind} secret after ${waitMs} ms: ${shown}. Check that they run, reach the secret store, and have no secrets of their own: each process that opens the inbox needs the same store. ${advice}`;
   return new RotationError("receivers_not_ready", message, { fields: { kind, receivers: names.join(", ") } });
 }

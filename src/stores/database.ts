@@ -94,7 +94,7 @@ export interface Migration {
   readonly minReader: number;
 }
 
-/** What an inbox says of itself; both are 0 when there is none yet. */
+/** What an inbox records about itself; both are 0 when there is none yet. */
 export interface FoundSchema {
   readonly schema: number;
   readonly minReader: number;

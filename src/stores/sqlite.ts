@@ -52,7 +52,7 @@ const OPTIONS = ["effects", "onOpen", "driver", "busyTimeoutMs", "minFreeBytes",
  * Makes an inbox in the SQLite file at `path`, which is made at open, readable by its owner only. A file that exists must belong to
  * this user or root, and nobody else may be able to write it; a link is followed. What it acknowledged
  * survives a power cut: it commits with `synchronous=FULL` and checks that. Several processes of one machine can share it.
- * A warning at open tells of a file that lies where a restart may empty it (`ephemeral_disk`), or that others can open
+ * It warns at open if the file lies where a restart may empty it (`ephemeral_disk`), or that others can open
  * (`file_mode`). Needs the package better-sqlite3 12 (13 from Node 22 on),
  * or Node 22.13 or later, whose own SQLite it takes where that package is not installed.
  *

@@ -241,7 +241,7 @@ interface Measured<Place, Made extends Meters> {
 export class LastingMetrics<Place extends object, Made extends Meters> {
   readonly #made = new WeakMap<Place, Map<string, Lasting<Made>>>();
 
-  /** Measures `receiver` with what is there for it, or else with what is made now. */
+  /** Measures `receiver` with its existing instruments, or with new ones. */
   measure(receiver: Instrumentable, { place, system, make, register }: Measured<Place, Made>): void {
     const made = this.#made.get(place) ?? new Map<string, Lasting<Made>>();
     const lasting = made.get(receiver.key) ?? madeBy(make);

@@ -164,8 +164,8 @@ describe("oncehook emulator", () => {
   });
 
   it.each([
-    ["an address of another machine", "192.0.2.1", "it is no address of this machine"],
-    ["a name without an address", "nosuchhost.invalid", "it is no address of this machine"],
+    ["an address of another machine", "192.0.2.1", "it is not an address of this machine"],
+    ["a name without an address", "nosuchhost.invalid", "it is not an address of this machine"],
   ])("blames --host for %s, and ends with 1", async (_, host, reason) => {
     const { code, output, errors } = await runHere(emulatorCommand(), [
       "--port=0",

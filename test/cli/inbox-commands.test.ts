@@ -249,7 +249,7 @@ describe.each(WAYS)("oncehook inbox, where there is none to open, %s", (_, chose
   /** What is at the place, the exit code, and what the line says. */
   const PLACES: Readonly<Record<string, readonly [make: (path: string) => void, code: number, says: string]>> = {
     "missing.db": [() => {}, 2, "There is no inbox at"],
-    "text.db": [(path) => writeFileSync(path, "longer than a header, ".repeat(9)), 1, "no SQLite database"],
+    "text.db": [(path) => writeFileSync(path, "longer than a header, ".repeat(9)), 1, "not a SQLite database"],
     "foreign.db": [(path) => new Database(path).exec("create table theirs (id)").close(), 2, "There is no inbox at"],
     folder: [(path) => mkdirSync(path), 1, "is a directory: give the path of a file in it"],
     "newer.db": [makeNewer, 1, "upgrade oncehook"],

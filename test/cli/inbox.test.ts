@@ -177,7 +177,7 @@ describe("oncehook inbox", () => {
     [["release", "1", "--client", "apc_1"], "--client goes with --message, --all or --list"],
     [["export"], "--number NUMBER or --message ID"],
     [["erase", "--number", "+15550100002", "--message", "msg_1"], "--number NUMBER or --message ID"],
-    [["stats", "--store", "postgres://["], "none that Postgres has"],
+    [["stats", "--store", "postgres://["], "not one of Postgres"],
     [["stats", "--store", "https://example.org"], "a SQLite file or a postgres:// URL"],
   ])("calls %j a mistake before it opens anything", async (args, says) => {
     const error = await failureOf(inboxCommand().parseAsync(args, { from: "user" }));

@@ -161,7 +161,12 @@ describe("oncehook listen", () => {
     ],
     ["flags of a sidecar without one", ["--timeout=5s"], 2, /go with --forward-to/],
     ["half of a previous secret", ["--previous-valid-until=2026-01-01"], 2, /go together/],
-    ["a host of another machine", ["--host=192.0.2.1"], 1, /it is no address of this machine\. Choose another --host/],
+    [
+      "a host of another machine",
+      ["--host=192.0.2.1"],
+      1,
+      /it is not an address of this machine\. Choose another --host/,
+    ],
     ["a directory that is not there", ["--store=/nowhere/inbox.db"], 1, /create it first/],
     ["a path that is taken", ["--path=/readyz"], 2, /\/healthz and \/readyz are taken/],
   ])("refuses %s in one line", async (_case, flags, code, message) => {
@@ -186,7 +191,7 @@ describe("oncehook listen", () => {
     writeFileSync(store, "Dear diary, today I was taken for a database. ".repeat(20), { mode: 0o600 });
     const { code, errors } = await runHere(listenCommand(), ["--port=0", `--store=${store}`], SECRETS);
     expect([code, errors.trimEnd().split("\n").length]).toEqual([1, 1]);
-    expect(errors).toMatch(/\(SQLITE_NOTADB\)\. It is no SQLite database: check the path\.\n$/);
+    expect(errors).toMatch(/\(SQLITE_NOTADB\)\. It is not a SQLite database: check the path\.\n$/);
   });
 
   it("refuses a port that is in use, and lets go of the inbox", async () => {

@@ -47,7 +47,7 @@ describe("givenSecret()", () => {
   it("refuses bytes that are no text: two such secrets would be read as one", () => {
     const expected = {
       exitCode: 2,
-      message: expect.stringMatching(/--secret-file, .*, is no UTF-8 text: make one with/),
+      message: expect.stringMatching(/--secret-file, .*, is not UTF-8 text: make one with/),
     };
     for (const byte of [0xfe, 0xff]) {
       const file = fileWith(Buffer.alloc(32, byte));

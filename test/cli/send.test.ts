@@ -218,7 +218,7 @@ describe("oncehook send", () => {
     ]);
     expect([latin1.code, latin1.errors]).toEqual([
       2,
-      expect.stringMatching(/^error: The file of --text-file, .* is no UTF-8 text/),
+      expect.stringMatching(/^error: The file of --text-file, .* is not UTF-8 text/),
     ]);
     const large = await runHere(sendCommand(), [...args, `--text-file=${file("text", "x".repeat(65_537))}`]);
     expect([large.code, large.errors]).toEqual([2, expect.stringMatching(/--text-file, .* larger than 64 KiB\.\n$/)]);

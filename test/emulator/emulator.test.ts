@@ -156,7 +156,7 @@ describe("export and import", () => {
     breakIt(state);
     const { status, body } = await control(emulator, "POST", "/state", state);
     expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
-    expect(() => emulator.control.importState(state as never)).toThrow(/no state that the emulator exported/);
+    expect(() => emulator.control.importState(state as never)).toThrow(/did not export this state/);
     expect(emulator.control.exportState()).toEqual(before);
     await emulator.clock.advance(10_000);
     expect(emulator.control.messages()).toMatchObject([{ status: "delivered" }]);

@@ -120,7 +120,7 @@ describe("an import", () => {
     await send(emulator, await tokenOf(emulator));
     const state = structuredClone(emulator.control.exportState());
     breakIt(state.tables as Tables);
-    const message = `This is no state that the emulator exported: ${problem}.`;
+    const message = `The emulator did not export this state: ${problem}.`;
     expect(() => emulator.control.importState(state)).toThrow(new SetupError("invalid_option", message));
     expect((await control(emulator, "POST", "/state", state)).body.error.message).toBe(message);
   });

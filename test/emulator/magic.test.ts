@@ -48,7 +48,7 @@ describe("+15005550009, which is rejected though it is well-formed", () => {
       400,
       [
         { path: "to.0", problem: "A magic recipient is rejected." },
-        { path: "to.1", problem: "This is no E.164 number." },
+        { path: "to.1", problem: "This is not an E.164 number." },
       ],
     ]);
   });

@@ -163,7 +163,7 @@ describe("a state file that is refused", () => {
   it("is no database", async () => {
     const state = newFile();
     writeFileSync(state, "hello ".repeat(1_000));
-    await expect(create(state)).rejects.toThrow(/no SQLite database/);
+    await expect(create(state)).rejects.toThrow(/not a SQLite database/);
     expect(readFileSync(state, "utf8")).toBe("hello ".repeat(1_000));
   });
 

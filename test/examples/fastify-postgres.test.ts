@@ -214,7 +214,7 @@ describe("examples/fastify-postgres", () => {
     [
       "no address",
       { DATABASE_URL: "hello", WEBHOOK_SECRET: SECRET },
-      /^DATABASE_URL is no address of a database: put postgres:.* in it\.$/,
+      /^DATABASE_URL is not the address of a database: put postgres:.* in it\.$/,
     ],
     [
       "no secret",

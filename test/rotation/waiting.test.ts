@@ -60,7 +60,7 @@ describe("rotateSecret(), waiting for receivers", () => {
       code: "receivers_not_ready",
       fields: { receivers: "101@web-1, 102@web-2" },
     });
-    expect(String(refused)).toMatch(/: 2 receivers do not use .*101@web-1, 102@web-2.*have secrets of their own/);
+    expect(String(refused)).toMatch(/: 2 receivers do not use .*101@web-1, 102@web-2.*have no secrets of their own/);
     expect(setting.clock.monotonic() - begunAt).toBeLessThan(11_000);
     expect(serviceSecret(setting)).toBe(before);
     const next = (await setting.secrets.read("delivery"))?.next?.secret;
@@ -98,7 +98,7 @@ describe("rotateSecret(), waiting for receivers", () => {
     setting.sightings = [sightingOf({ pid: 101, host: "web-1", seenAt: setting.clock.now() })];
     const refused = await failureOf(rotateSecret({ ...setting.options, waitMs: 0 }));
     expect(String(refused)).toContain(
-      "1 receiver does not use the new delivery secret after 0 ms: 101@web-1. Look whether",
+      "1 receiver does not use the new delivery secret after 0 ms: 101@web-1. Check that",
     );
   });
 

@@ -78,7 +78,7 @@ describe("open()", () => {
     const path = makePath();
     writeFileSync(path, "longer than a header, ".repeat(9), { mode: 0o644 });
     const { warnings, logger } = warningsOf();
-    const message = expect.stringContaining("It is no SQLite database: check the path.");
+    const message = expect.stringContaining("It is not a SQLite database: check the path.");
     await expect(sqliteStore(path).open({ ...contextOf(), logger })).rejects.toMatchObject({ message });
     expect(warnings).toEqual([]);
   });
@@ -307,7 +307,7 @@ describe("asStoreError()", () => {
     ["SQLITE_BUSY_SNAPSHOT", "store_unavailable", "kept the inbox sqlite:a.db locked for too long"],
     ["SQLITE_LOCKED", "store_unavailable", "kept the inbox sqlite:a.db locked for too long"],
     ["SQLITE_IOERR_FSYNC", "store_unavailable", "cannot be used now (SQLITE_IOERR_FSYNC)."],
-    ["SQLITE_NOTADB", "store_unavailable", "(SQLITE_NOTADB). It is no SQLite database: check the path."],
+    ["SQLITE_NOTADB", "store_unavailable", "(SQLITE_NOTADB). It is not a SQLite database: check the path."],
     ["SQLITE_CANTOPEN_FULLPATH", "store_unavailable", "that this user may read and write it."],
     ["SQLITE_READONLY_DIRECTORY", "store_unavailable", "the right to write to the file and its directory."],
     ["SQLITE_CORRUPT_INDEX", "store_unavailable", "The file is damaged: restore a backup."],

@@ -29,6 +29,6 @@ function stopOnSignal(receiver: Receiver<SqliteDatabase>): void {
     // an event that was being handled is then handled again at the next start.
     if (process.env.NEXT_MANUAL_SIG_HANDLE) process.exit(0);
   };
-  // A second signal, such as npm's beside the terminal's, would end the process in the midst of a handler if nobody listened any more.
+  // A second signal, such as npm's after the terminal's, would end the process while a handler runs if nothing listened any more.
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 }

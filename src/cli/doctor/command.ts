@@ -1,4 +1,4 @@
-/** `oncehook doctor`: finds what is set up wrongly, and says how it is mended. */
+/** `oncehook doctor`: finds mistakes in the set-up, and says how to fix them. */
 import { Command } from "commander";
 import { systemClock } from "../../internal/clock.ts";
 import { NEGATIVE } from "../exit.ts";
@@ -18,7 +18,7 @@ Examples:
 
 /** The command, for the program. */
 export function doctorCommand(): Command {
-  const command = new Command("doctor").description("find what is set up wrongly, and how it is mended");
+  const command = new Command("doctor").description("find mistakes in the set-up, and how to fix them");
   addSecretFlag(addStoreFlags(command), WEBHOOK_SECRET)
     .option("--base-url <url>", "the service's address, to ask it about webhooks and numbers")
     .option("--client-id <id>", "the API client that asks");
@@ -33,7 +33,7 @@ export function doctorCommand(): Command {
     });
 }
 
-/** Resolves with the exit code once all is told. */
+/** Resolves with the exit code once everything is printed. */
 async function run(flags: DoctorFlags & OutputFlags): Promise<number> {
   const terminal = new Terminal(flags);
   // Loaded here: "--help" needs none of it.

@@ -1,4 +1,4 @@
-/** What a check of `oncehook doctor` found, and how it is mended. */
+/** What a check of `oncehook doctor` found, and how to fix it. */
 
 import type { InboxStats } from "../../inbox/record.ts";
 import type { Clock } from "../../internal/clock.ts";
@@ -60,7 +60,7 @@ export function named(ids: readonly string[]): string {
 
 // Whether this machine's clock agrees with those that it is compared with: the service's, and the database's.
 
-/** A receiver takes a timestamp that is 5 minutes ahead; an emulator's or a person's moment is no reason to worry. */
+/** A receiver takes a timestamp that is 5 minutes ahead; a moment more or less is harmless. */
 const LITTLE_MS = 30_000;
 const MUCH_MS = 240_000;
 

@@ -21,7 +21,7 @@ const MIB = 1024 * 1024;
 const LEAST_FREE = 64 * MIB;
 const LITTLE_FREE = 1024 * MIB;
 
-/** What is asked of the operating system; a test says something else. */
+/** Calls of the operating system; tests replace them. */
 export interface Disk {
   readonly freeBytes: (folder: string) => number;
   readonly typeOf?: FileSystemType;
@@ -69,7 +69,7 @@ const FIXES: Readonly<Record<string, string>> = {
   copy_unfinished: 'Run the same "oncehook inbox copy" again.',
   missing_peer: "Install it beside oncehook.",
   incompatible_peer: "Install the version that is named, or upgrade the server.",
-  not_durable: "Mend the setting that is named: until then an answer of 200 promises nothing.",
+  not_durable: "Correct the named setting: until then an answer of 200 promises nothing.",
   unsafe_location:
     "The file belongs on a local disk, to the user that runs the receiver, where nobody else can write. Run this command as that user.",
   store_unavailable: "Check that it is there, that this user may read and write it, and that nobody locks it.",
@@ -253,12 +253,12 @@ export async function waitingFindings({ inbox, stats }: Opened, clock: Clock): P
     const { items } = await inbox.find({ states: ["dead"], order: "oldest", limit: 1 });
     const what = `${counted(gauges.dead, "dead letter")}${age(items[0]?.acceptedAt)}; kept for ${KEPT_DAYS} days.`;
     const fix =
-      '"oncehook inbox ls --group-by error", mend the cause, then "oncehook inbox replay --all --skip-superseded".';
+      '"oncehook inbox ls --group-by error", fix the cause, then "oncehook inbox replay --all --skip-superseded".';
     findings.push(problem("dead_letters", what, fix));
   }
   if (gauges.blockedLanes > 0) {
     const what = `${counted(gauges.blockedLanes, "message")} blocked by a dead letter.`;
-    const fix = 'Mend the cause, then "oncehook inbox replay" the dead letters, or "oncehook inbox unblock".';
+    const fix = 'Fix the cause, then "oncehook inbox replay" the dead letters, or "oncehook inbox unblock".';
     findings.push(problem("blocked_lanes", what, fix));
   }
   if (gauges.quarantined > 0) {

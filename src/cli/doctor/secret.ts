@@ -62,7 +62,7 @@ function textFindings(
   } else if (secret !== text) {
     const fix = "Write it with printf '%s', or let the application trim it. This command does.";
     findings.push(
-      warning("secret_line_break", `${where} ends with a line break, which is no part of the secret.`, fix),
+      warning("secret_line_break", `${where} ends with a line break, which is not a part of the secret.`, fix),
     );
   }
   const unusable = refusal(secret);

@@ -19,7 +19,7 @@ import { inFlags } from "../flags.ts";
 import { counted } from "../terminal.ts";
 import { type Finding, named, ok, problem, ServiceClock, warning } from "./finding.ts";
 
-// What the service says of the API client, its webhooks and its numbers.
+// What the service reports about the API client, its webhooks and its numbers.
 
 const HIDDEN = warning(
   "webhooks_hidden",
@@ -55,7 +55,7 @@ export async function serviceFindings(input: ServiceInput): Promise<Finding[]> {
     clock,
   };
   try {
-    // What cannot be judged is told, not guessed: an application's client would only log it.
+    // What cannot be checked is reported, not guessed: the client of an application would only log it.
     const client = createClient({ baseUrl, clientId, clientSecret, ...options, validateResponses: "throw" });
     const whoami = await answered(client.whoami());
     const numbers = await answered(client.numbers.list());
@@ -122,7 +122,7 @@ function hiddenDefaults(error: unknown): null {
   throw error;
 }
 
-/** Why none of the calls can be made; null for what is no answer of the service, or of the network. */
+/** Why none of the calls can be made; null if neither the service nor the network says why. */
 function refusedBy(error: unknown): Finding | null {
   if (error instanceof SetupError)
     return problem("api_setup", inFlags(error.message), "Correct --base-url, --client-id or the client's secret.");
@@ -198,7 +198,7 @@ interface NumbersExpected extends Expected {
   readonly defaults: WebhookDefaults | null;
 }
 
-/** What keeps a number from sending, each with its mend. */
+/** What keeps a number from sending, each with its fix. */
 const LACKS: readonly (readonly [code: string, lacks: (number: PhoneNumber) => boolean, what: string, fix: string])[] =
   [
     ["number_inactive", ({ status }) => status !== "ACTIVE", "not ACTIVE", "Ask the service's operators."],
@@ -258,7 +258,7 @@ function overrideFindings(numbers: readonly PhoneNumber[], { url, defaults }: Nu
 type Fault = "url_invalid" | "url_private" | "url_insecure";
 
 const FAULTS: Readonly<Record<Fault, readonly [what: string, fix: string]>> = {
-  url_invalid: ["is no http or https URL", "Write it in full: https://hooks.example.com/webhooks."],
+  url_invalid: ["is not an http or https URL", "Write it in full: https://hooks.example.com/webhooks."],
   url_private: ["names this machine or a private network, which the service cannot reach", "Give a public name."],
   url_insecure: ["is not https: texts and numbers can be read on the way", "Give an https address."],
 };

@@ -59,7 +59,7 @@ function showCommand(): Command {
   const command = new Command("show")
     .description("show one")
     .argument("<body>", "its id", wholeNumber(1))
-    .option("--reveal", "show its numbers and texts, which are masked otherwise; the audit tells of it");
+    .option("--reveal", "show its numbers and texts, which are masked otherwise; the audit records it");
   return withInboxFlags(addByFlag(command), ["oncehook inbox quarantine show 3 --reveal --store inbox.db"]).action(
     (id: number, flags: ShowFlags) =>
       withInbox(flags, async (inbox, terminal) => {

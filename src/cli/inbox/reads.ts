@@ -115,7 +115,7 @@ export function showCommand(): Command {
     .argument("[event]", "the event's id", wholeNumber(1))
     .option("--message <id>", "the message with all of its events, instead of one event")
     .option("--client <id>", "the API client of the message, if several have the same id")
-    .option("--reveal", "show numbers and texts, which are masked otherwise; the audit tells of it");
+    .option("--reveal", "show numbers and texts, which are masked otherwise; the audit records it");
   return withInboxFlags(addByFlag(command), [
     "oncehook inbox show 17 --store inbox.db",
     "oncehook inbox show --message msg_1 --store inbox.db",
@@ -186,7 +186,7 @@ function eventText(message: MessageShape): string {
   return [...parts, bodyText(event.body)].join("\n");
 }
 
-/** Over several lines if it is JSON, else as it is. */
+/** Over several lines if it is JSON, otherwise as it is. */
 export function bodyText(body: ShownBody | null): string {
   if (body === null) return "The body was pruned or erased.\n";
   const lines = "masked" in body ? linesOf(body.masked) : "text" in body ? linesOf(parsed(body.text)) : [body.base64];

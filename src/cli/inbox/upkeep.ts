@@ -250,10 +250,7 @@ export function eraseCommand(): Command {
     const subject = subjectOf(flags);
     checkAskable(flags);
     await withInbox(flags, async (inbox, terminal) => {
-      await confirm(
-        `Would erase what is held on ${subjectText(subject)}, for good, in ${inbox.location}. Go on?`,
-        flags,
-      );
+      await confirm(`Would erase all data on ${subjectText(subject)}, for good, in ${inbox.location}. Go on?`, flags);
       const result = await inbox.erase(subject, actorOf(flags));
       if (!result.ok)
         throw new CommandError(
@@ -272,7 +269,7 @@ function erasedText(count: number): string {
   return count === 0 ? "Nothing is held." : `Erased what ${counted(count, "row")} held.`;
 }
 
-// `oncehook inbox export`: everything that is held on a person or a message, for whoever asks for it.
+// `oncehook inbox export`: everything that the inbox holds on a person or a message.
 
 interface ExportFlags extends InboxFlags, SubjectFlags {}
 

@@ -296,7 +296,7 @@ function newest<T>(records: readonly T[], limit = DEFAULT_LIMIT): readonly T[] {
 
 export function createWhole(service: Service): Omit<Whole, "isClosed"> {
   const { state, scheduler, settings, time, journal, faults, deliveries } = service;
-  /** A receiver may remember ids, so that none may come twice: what is counted goes on, but for the lines of the log. */
+  /** A receiver may remember ids, so none may come twice: counters continue, except those of log lines. */
   const empty = () => {
     scheduler.clear();
     deliveries.forget();
@@ -354,7 +354,7 @@ function exportState(state: State): StateExport {
  * The tables of an export, when all of it fits: a copy, so that its records are others than those of any state, and the caller's
  * stay the caller's.
  *
- * @throws SetupError when it is no export of this version, or names what it does not hold
+ * @throws SetupError when it is not an export of this version, or refers to records that it does not hold
  */
 function tablesOf(exported: unknown): StateExport["tables"] {
   if (isDeeper(exported, LEVELS_ABOVE_CALLS + MOST_LEVELS)) {
@@ -428,10 +428,10 @@ function copyOf(tables: StateExport["tables"]): StateExport["tables"] {
     for (const table of Object.values(copy)) for (const record of Object.values(table)) JSON.stringify(record);
     return copy;
   } catch (cause) {
-    throw unfit("a record holds what is no JSON", cause);
+    throw unfit("a record holds a value that is not JSON", cause);
   }
 }
 
 function unfit(problem: string, cause?: unknown): SetupError {
-  return new SetupError("invalid_option", `This is no state that the emulator exported: ${problem}.`, { cause });
+  return new SetupError("invalid_option", `The emulator did not export this state: ${problem}.`, { cause });
 }

@@ -65,7 +65,7 @@ export interface ControlRoute<Body = unknown, Query = unknown> {
   readonly maxBodyBytes?: number;
   /** Absent: the route takes no query parameters. */
   readonly query?: z.ZodType<Query>;
-  /** What a success answers with: the guide names its fields, and tests hold answers against it. Absent where it is no JSON object of ours. */
+  /** What a success answers with: the guide names its fields, and tests hold answers against it. Absent where it is not a JSON object of ours. */
   readonly answer?: z.ZodType;
   /** The answer's content, or a whole response. */
   handle(call: ControlCall<Body, Query>): unknown;

@@ -122,7 +122,7 @@ function momentOf({ settings, time }: EmulatorParts, at: number): Moment {
   return { signedAt: Math.floor(time.realNow()), aheadMs: time.aheadMs() - (time.now() - at) };
 }
 
-/** An attempt that somebody asked for is no retry: it is signed anew whatever the retries do. */
+/** A requested attempt is not a retry: it is signed anew, whatever the retries do. */
 function signatureOf(
   { delivery, trigger }: AttemptInput,
   target: Target,
@@ -135,7 +135,7 @@ function signatureOf(
   return { ...frozen, frozen };
 }
 
-/** With "alternate", the deliveries begin in turn as well: else a frozen signature would always be the current secret's. */
+/** With "alternate", the deliveries begin in turn as well: otherwise a frozen signature would always be the current secret's. */
 function inTurn(
   delivery: Delivery,
   secrets: readonly string[],
@@ -147,7 +147,7 @@ function inTurn(
 }
 
 function bodyOf({ delivery, event }: AttemptInput, retryBody: "same" | "reserialised"): Buffer {
-  // What is no longer kept counts as sent: it was, but for those that found no target.
+  // A delivery that is no longer kept counts as sent: it was, unless it found no target.
   const sent = delivery.attempts.filter(({ url }) => url !== null).length + delivery.droppedAttempts;
   return Buffer.from(sent === 0 || retryBody === "same" ? event.body : reserialised(event.body, sent));
 }

@@ -69,7 +69,7 @@ export function createDeliveries(
     queue(event, options) {
       const { resolveTarget } = settings.readings;
       const target = targetOf(ground, event, options.at);
-      // What is due later is looked up later, unless the event decides (DLV-18).
+      // The target of a later attempt is looked up later, unless the event decides (DLV-18).
       const isLost = target === null && (options.delayMs === 0 || resolveTarget === "event");
       const kept = { target: resolveTarget === "event" ? target : null, frozen: null };
       return Array.from({ length: Math.max(1, options.copies) }, () => {
@@ -274,7 +274,7 @@ function createAttempts(ground: EmulatorParts, faults: Faults, { transport, isAw
 
 // Where an event goes and which secrets sign it there (DLV-1 to DLV-4, DLV-9, DLV-15, DLV-16).
 
-/** The number's own target if it has one, else the kind's default if that is enabled, else null (DLV-2, DLV-3). */
+/** The number's own target if it has one, otherwise the kind's default if that is enabled, otherwise null (DLV-2, DLV-3). */
 function targetOf(
   { state, settings }: Pick<EmulatorParts, "state" | "settings">,
   { kind, numberId, apiClientId }: Pick<EventRecord, "kind" | "numberId" | "apiClientId">,

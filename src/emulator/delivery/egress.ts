@@ -22,7 +22,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Range = readonly [Address, number];
 
 /**
- * Reached by no setting: where clouds hand out credentials to whoever asks from inside. All of IPv4 and IPv6 link-local; Alibaba;
+ * No setting allows them: clouds give credentials there to every caller from inside. All of IPv4 and IPv6 link-local; Alibaba;
  * Azure's host, which has a public address; Oracle; and the unique local ones of AWS, Google and Scaleway.
  */
 const NEVER = [
@@ -128,7 +128,7 @@ function privateRange(text: unknown): Range {
   if (isIP(text) !== 0) throw badRange(`is an address: write "${text}/${isIP(text) === 4 ? 32 : 128}"`, text);
   // ipaddr.js alone would take "10/8" for 0.0.0.10/8.
   if (isIP(text.split("/")[0] ?? "") === 0 || !ipaddr.isValidCIDR(text)) {
-    throw badRange('is no network in CIDR notation, such as "10.0.0.0/8"', text);
+    throw badRange('is not a network in CIDR notation, such as "10.0.0.0/8"', text);
   }
   const range = ipaddr.parseCIDR(text);
   if (liesIn(range, NEVER)) throw badRange("is link-local or a metadata address, which webhooks never reach", text);

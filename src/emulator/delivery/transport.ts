@@ -215,7 +215,7 @@ const IDLE_MS = 100;
 /** What a receiver's promise must still have to run, whatever of it has passed on the way. Well above the idle time. */
 const LEAST_LEFT_MS = 500;
 
-/** Agents of our own: the global ones follow proxy variables where Node is told so. */
+/** Agents of our own: the global ones follow proxy variables if Node is set up so. */
 function createAgents(guard: EgressGuard): Agents {
   const options: AgentOptions = { keepAlive: true, timeout: IDLE_MS, scheduling: "lifo" };
   class Plain extends PlainAgent {
@@ -252,7 +252,7 @@ function guarded(socket: Socket, guard: EgressGuard): Socket {
   });
 }
 
-/** A look-up for sockets that fails when any address of a name is not allowed: a name that points both ways is no accident. */
+/** A look-up for sockets that fails when any address of a name is not allowed: a name that has both kinds is suspicious. */
 function guardedLookup(guard: EgressGuard, resolve: Resolve): LookupFunction {
   return (name, options, callback) => {
     resolve(name).then(
@@ -287,7 +287,7 @@ interface Outcome {
 
 type ErrorWord = NonNullable<Outcome["error"]>;
 
-/** What is kept of an answer's body. */
+/** The part of an answer's body that is kept. */
 const KEPT_BYTES = 16_384;
 /** What is read of one, so that its connection can be used again; a longer answer counts, but its connection is ended. */
 const READ_BYTES = 262_144;

@@ -162,7 +162,7 @@ export function truncated(response: Response): Response {
 
 // A failure of the emulator's own: a line in its log, and to its caller nothing of the cause.
 
-/** What a caller is told. */
+/** What a caller gets. */
 export const OWN_FAILURE = "The emulator failed to answer; its log says why.";
 
 /** Tells the log. */

@@ -168,7 +168,7 @@ function fitBody(service: Service, route: CoreRoute, { body, warn }: CoreCall): 
 
 // Who calls, by the bearer token (AUT-1 to AUT-7, AUT-9, AUT-11).
 
-/** The client of the request's bearer token; null when there is none that is valid now, or client or account is inactive. */
+/** The client of the request's bearer token; null without a valid token, or when client or account is inactive. */
 function callerOf({ state }: Service, headers: Headers, now: number): Client | null {
   const token = state.tokens.get(bearerOf(headers) ?? "");
   if (token === undefined) return null;

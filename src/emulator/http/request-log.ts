@@ -46,7 +46,7 @@ function loggedHeaders(headers: Headers): Record<string, string> {
   return cutHeaders([...headers].map(([name, value]) => [name, redactedHeader(name, value)]));
 }
 
-/** What a fault rule answered is somebody's test, whoever called. */
+/** The answer of a fault rule is part of a test, whatever client called. */
 function mostOf({ client, faults }: LoggedCall): number {
   return client === null && faults.length === 0 ? MOST_UNPROVEN : MOST_LOGGED;
 }

@@ -172,7 +172,7 @@ export function createTell({ state, journal }: EmulatorParts, deliveries: Delive
       body: JSON.stringify(body),
     };
     state.events.put(eventId, event);
-    // Before anybody is told: a watcher may go on with the message, and its next event comes behind this one.
+    // Before listeners are called: one may continue the message, and its next event comes after this one.
     const queued = deliveries.queue(event, { at, delayMs: attemptDelayMs, copies });
     journal.tell({ type: "event", event });
     for (const delivery of queued) {

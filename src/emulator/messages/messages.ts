@@ -115,7 +115,7 @@ interface Played {
 }
 
 interface Lifecycle {
-  /** Plays what is due when the message is accepted, and arms the rest. */
+  /** Plays the steps that are due when the message is accepted, and schedules the rest. */
   begin(message: Message, at: number): Played;
   /** Plays the message's first step now, whenever it is due, and arms the next one. */
   playFirst(message: Message, at: number, error?: EventError): Played;

@@ -7,7 +7,7 @@ interface PlanInput {
   readonly at: number;
   readonly lifecycle: Lifecycle;
   readonly behaviour: Behaviour | null;
-  /** Whether message.delivery is told twice with one sequence (EVT-12). */
+  /** Whether message.delivery is sent twice with one sequence (EVT-12). */
   readonly sameSequence: boolean;
   /** A number in [0, 1) for a purpose within this message. */
   chance(purpose: string): number;

@@ -240,7 +240,7 @@ function sharedResponses(): Json {
   return Object.fromEntries([...core, ...oauth]);
 }
 
-/** The answer with a status on a route of that contract; its own words where the route has some, else the shared one. */
+/** The answer with a status on a route of that contract; the words of the route if it has some, otherwise the shared ones. */
 function errorResponse(contract: "core" | "token", status: number, words?: ErrorWords): Json {
   const answer = (contract === "core" ? CORE : OAUTH)[status];
   if (answer === undefined) throw new Error(`no ${contract} error has the status ${status}`);
@@ -277,10 +277,10 @@ const WHEN: Readonly<Record<KnownEventType, string>> = {
 };
 
 const ABOUT_OUTBOUND =
-  "Goes to the number's delivery override, else to the client's default delivery target when that is enabled. " +
+  "Goes to the number's delivery override, otherwise to the client's default delivery target when that is enabled. " +
   "`sequence` orders the events of a message: queued 1, sent 2, delivery 3; there can be gaps.";
 const ABOUT_INBOUND =
-  "Goes to the number's inbound override, else to the client's default inbound target when that is enabled. " +
+  "Goes to the number's inbound override, otherwise to the client's default inbound target when that is enabled. " +
   "It has neither a sequence nor a top-level messageId.";
 const ABOUT_ALL =
   "A failed attempt is repeated after 1, 5, 15 and 60 minutes, so an event can come more than once.\n\n" +
@@ -345,7 +345,7 @@ const upstreamErrorSchema = coreErrorSchema.extend({
   error: coreErrorSchema.shape.error.extend({ details: z.looseObject({ providerStatus: z.int() }) }),
 });
 
-/** Names for what is no route's own; every other schema is called after its route: `SendMessageRequest`. */
+/** Names for schemas that several routes share; every other schema is called after its route: `SendMessageRequest`. */
 const SHARED: readonly (readonly [z.ZodType, string])[] = [
   [numberSchema, "Number"],
   [coreErrorSchema, "CoreError"],

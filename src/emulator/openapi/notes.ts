@@ -58,7 +58,7 @@ const updateOfWebhook: Note = {
   ],
   errorWords: {
     400: {
-      description: "Unspecified: the body does not fit, the URL is no http or https URL, or the secret is empty.",
+      description: "Unspecified: the body does not fit, the URL is not an http or https URL, or the secret is empty.",
     },
     404: NO_WEBHOOK_ROUTE,
   },
@@ -158,12 +158,12 @@ export const NOTES: Readonly<Record<string, Note>> = {
   "PATCH /api/core/numbers/{numberId}": {
     text: [
       "The public way to set webhook overrides of a number. A field that is absent stays as it is. Read the number again after an update.",
-      "The request spells `campaignregId` with a small r, the answer `campaignRegId` with a capital one; the other spelling is no alias.",
+      "The request spells `campaignregId` with a small r, the answer `campaignRegId` with a capital one; the other spelling is not an alias.",
       "Unspecified: that `{}` changes nothing; that an override is an http or https URL; the order of the errors 400, 404 and 403.",
     ],
     parameters: { numberId: "The number's identifier, percent-encoded." },
     errorWords: {
-      400: { description: "The body does not fit, an override is no valid URL, or the number is inactive." },
+      400: { description: "The body does not fit, an override is not a valid URL, or the number is inactive." },
     },
     requestExamples: {
       override: { value: { webhookDeliveryOverride: "https://example.com/webhooks" } },
@@ -173,7 +173,7 @@ export const NOTES: Readonly<Record<string, Note>> = {
   },
   "POST /api/core/messages/send": {
     text: [
-      "202 means queued only; what becomes of a message comes by webhook. A recipient that is no E.164 number is in `errors`, the others in `results`.",
+      "202 means queued only; the result comes by webhook. A recipient that is not an E.164 number is in `errors`, the others in `results`.",
       "`sendFrom` is a numberId with a campaign id, never an E.164 number. MMS requires media; SMS must not have any.",
       "The same key with the same payload is safe to repeat and sends nothing twice.",
       "Unspecified: limits; that an empty `media` counts as media for SMS and as none for MMS; that a number that is disabled for the " +

@@ -132,7 +132,11 @@ function sendingNumber({ service, client, body }: SendCall): PhoneNumber | Emula
   const details = { field: "sendFrom" };
   const number = service.state.numbers.get(body.sendFrom);
   if (number === undefined) {
-    return refuse("NOT_FOUND", "sendFrom is no known number identifier; an E.164 number is none.", details);
+    return refuse(
+      "NOT_FOUND",
+      "sendFrom is not a known number identifier. An E.164 number is not an identifier.",
+      details,
+    );
   }
   if (number.apiClientId !== client.apiClientId) {
     return refuse("FORBIDDEN", "The number of sendFrom belongs to another client.", details);
@@ -177,7 +181,7 @@ interface Rejection {
 
 /** Why a recipient is rejected by itself; null for one that is accepted (SND-7). */
 function rejectionOf({ settings }: Service, to: string): Rejection | null {
-  if (!E164.test(to)) return { code: "INVALID_RECIPIENT", message: "This is no E.164 number." };
+  if (!E164.test(to)) return { code: "INVALID_RECIPIENT", message: "This is not an E.164 number." };
   if (behaviourOf(to, settings) !== "rejected") return null;
   return { code: settings.readings.rejectionCode, message: "A magic recipient is rejected." };
 }
@@ -214,7 +218,7 @@ interface IdempotencyKey {
   readonly key: string;
 }
 
-/** What is kept for a key: a 202, or the mark that it got its magic 500; undefined when there is nothing, or nothing any more. */
+/** The record of a key: a 202, or the mark that it got its magic 500. Undefined when there is none, or none any more. */
 function recall({ state }: Service, { apiClientId, key }: IdempotencyKey, now: number) {
   const record = state.idempotency.get(idempotencyId(apiClientId, key));
   return record === undefined || isOver(record, now) ? undefined : record;
@@ -241,7 +245,7 @@ function isOver({ createdAt }: IdempotencyRecord, now: number): boolean {
   return now >= createdAt + RETENTION_MS;
 }
 
-/** A digest that payloads have in common when their JSON is equal but for the order of keys (SND-28). */
+/** A digest that payloads have in common when their JSON is equal except for the order of keys (SND-28). */
 function fingerprintOf(payload: unknown): string {
   return createHash("sha256").update(canonicalJson(payload)).digest("hex");
 }

@@ -86,7 +86,7 @@ function issued({ settings, state }: Service, { apiClientId, clientSecret }: Cli
     if (now < expiresAt && state.tokens.size < MOST_TOKENS) break;
     state.tokens.remove(id);
   }
-  // Whoever knows the seed, which may be the default one, must not know the token.
+  // A caller who knows the seed, which may be the default one, must not know the token.
   const accessToken = seededHex(settings.seed, `access token ${state.nextNumber("tok")} of ${clientSecret}`, 32);
   state.tokens.put(accessToken, { accessToken, apiClientId, expiresAt: now + LIFETIME_SECONDS * 1000 });
   return reply(200, { access_token: accessToken, token_type: "bearer", expires_in: LIFETIME_SECONDS });

@@ -92,12 +92,12 @@ function generatesSecret(
   }
 }
 
-/** The same secret sent again is no rotation (WHK-20). */
+/** Sending the same secret again is not a rotation (WHK-20). */
 function isOther(secret: string | undefined, currentSecret: string): boolean {
   return secret !== undefined && secret !== currentSecret;
 }
 
-/** One slot: a previous secret that is still valid makes room (WHK-21). A first secret replaces none, so it is no rotation. */
+/** One slot: a previous secret that is still valid makes room (WHK-21). A first secret replaces none, so it is not a rotation. */
 function rotated(config: WebhookRecord, now: number, overlapMs: number): Partial<WebhookRecord> {
   return { previousSecret: config.currentSecret, previousValidUntil: now + overlapMs, rotatedAt: now };
 }

@@ -332,7 +332,7 @@ export interface Ending {
 }
 
 /**
- * What is taken up again stays in the heap until it comes to the front: its place there would be the same when it ends anew, so
+ * A record that is used again stays in the heap until it comes to the front: its place would be the same when it ends anew, so
  * each is in it once.
  */
 export class EndedQueue<T extends Ending> {

@@ -119,7 +119,7 @@ function unusable(file: string, cause: unknown): SetupError {
     return refusal(`is in use by another emulator: close that one, or choose another file than ${file}`, cause);
   }
   if (DAMAGE.test(code) || (code === "SQLITE_NOTADB" && beginsAsDatabase(file))) return damaged(file, cause);
-  if (code === "SQLITE_NOTADB") return refusal(`is no SQLite database: choose another file than ${file}`, cause);
+  if (code === "SQLITE_NOTADB") return refusal(`is not a SQLite database: choose another file than ${file}`, cause);
   return refusal(`cannot be opened: check that ${file} can be written and that its directory exists`, cause);
 }
 

@@ -86,7 +86,7 @@ export const RECORD_SCHEMAS = {
   meta: instant,
 } as const satisfies Record<keyof Tables, z.ZodType>;
 
-// Under which id each table has a record: its own, so that whoever finds one by its id finds the right one.
+// The key of each record is its own id, so a search by id finds the right one.
 
 type IdOf<Record> = (record: Record) => string;
 

@@ -128,7 +128,7 @@ export function checkpoint(db: SqliteDatabase, mode: "PASSIVE" | "TRUNCATE"): bo
   return copyLog(db, mode)?.busy === 0;
 }
 
-/** What SQLite says of it; null when it could not be tried. */
+/** The answer of SQLite; null when it could not be tried. */
 function copyLog(
   db: SqliteDatabase,
   mode: "PASSIVE" | "TRUNCATE",

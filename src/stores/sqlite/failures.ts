@@ -49,7 +49,7 @@ const NODE_BUSY = 5;
 
 /** By SQLite's result codes, extended ones included: `SQLITE_READONLY` is also for `SQLITE_READONLY_DIRECTORY`. */
 const ADVICE: Readonly<Record<string, string>> = {
-  SQLITE_NOTADB: " It is no SQLite database: check the path.",
+  SQLITE_NOTADB: " It is not a SQLite database: check the path.",
   SQLITE_CANTOPEN: " Check that it is a file, and that this user may read and write it.",
   SQLITE_READONLY: " Opening it writes to it: this user needs the right to write to the file and its directory.",
   SQLITE_CORRUPT: " The file is damaged: restore a backup.",

@@ -22,7 +22,7 @@ export function enterInstance(db: SqliteDatabase, instance: InstanceIdentity, no
     // The same name again is this open itself, after a close that could not be written.
     if (row.name === instance.id || !processRuns(row.pid, row.pidStarted)) remove.run(row.id);
   }
-  // Whoever held these leases has closed the inbox or died, and can settle nothing any more.
+  // The process that held these leases has closed the inbox or died, and can settle nothing any more.
   db.prepare(
     `update oncehook_lane set ready_at = min(ready_at, ?) where status = 2 and ready_at is not null
      and not exists (select 1 from oncehook_instance where id = holder)`,

@@ -192,7 +192,7 @@ export async function openInbox(settings: InboxSettings, context: OpenContext): 
   } catch (error) {
     throw asStoreError(error, settings.location);
   }
-  // Of a file that is no inbox they would lead astray.
+  // For a file that is not an inbox they would be misleading.
   for (const { message, ...fields } of cautions) {
     context.logger.warn({ ...fields, location: settings.location }, message);
   }
@@ -324,7 +324,7 @@ class Wake {
   }
 }
 
-// Notices that the wall clock was set back: else a lane that is ready would wait until the clock has caught up.
+// Notices that the wall clock was set back: otherwise a lane that is ready would wait until the clock has caught up.
 
 class ClockSteps {
   #latest: number;
@@ -348,7 +348,7 @@ class ClockSteps {
   }
 }
 
-/** The latest wall clock that the file tells of: by its newest event, and by those that work on it. */
+/** The latest wall clock in the file: of its newest event, and of the processes that use it. */
 function latestWrittenAt(db: SqliteDatabase): number {
   const row = db
     .prepare(

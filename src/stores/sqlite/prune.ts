@@ -27,7 +27,7 @@ interface Batch<Row> {
 }
 
 export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<PruneResult> {
-  // Each part takes a while, and whoever prunes batch after batch may not wait for anything else.
+  // Each part takes a while, so other work must get a turn between batches.
   const bodies = await inbox.write((work) => pruneBodies(work, policy));
   await setImmediate();
   const events = await inbox.write((work) => pruneEvents(work, policy));

@@ -11,7 +11,7 @@ import type {
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 
-/** What an event's own row says of it. */
+/** The fields in an event's own row. */
 export const OF_EVENT = `e.id, e.lane as laneId, e.seq as sequence, e.state, e.outcome, e.late, e.forced, e.occurred as occurredAt,
   e.signed as signedAt, e.accepted as acceptedAt, e.started as startedAt, e.finished as finishedAt, e.attempts, e.duplicates,
   e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest`;

@@ -125,7 +125,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: names, minReader: 1 },
 ];
 
-/** What `meta` says of the schema; 0 when there is no inbox in the file yet. */
+/** The schema number in `meta`; 0 when there is no inbox in the file yet. */
 function schemaOf(db: SqliteDatabase): FoundSchema {
   const table = db.prepare("select 1 from sqlite_master where type = 'table' and name = 'oncehook_meta'").get();
   if (table === undefined) return { schema: 0, minReader: 0 };

@@ -1,4 +1,4 @@
-/** Webhook secrets in the inbox's SQLite file, sealed: for receivers of one machine, and for whoever rotates. */
+/** Webhook secrets in the inbox's SQLite file, sealed: for receivers of one machine, and for rotations. */
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import { choiceOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";

@@ -58,7 +58,7 @@ export interface InTurnRow {
   readonly acceptedAt: number;
 }
 
-/** What a lease tells of its event that the rules do not read. */
+/** Fields of a leased event that the rules do not read. */
 export interface ClaimRow {
   readonly kind: number;
   readonly signedAt: number;

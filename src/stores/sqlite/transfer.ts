@@ -86,7 +86,7 @@ function byLane<T>(rows: readonly OfLane<T>[]): ReadonlyMap<number, T[]> {
   const lanes = new Map<number, T[]>();
   for (const { lane, ...row } of rows) {
     const own = lanes.get(lane) ?? [];
-    // What is left of a row without its lane is what it was read for.
+    // The rest of the row, without its lane, is the record.
     own.push(row as unknown as T);
     lanes.set(lane, own);
   }

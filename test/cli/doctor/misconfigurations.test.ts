@@ -138,7 +138,7 @@ describe("oncehook doctor finds", () => {
   });
 
   it.each([
-    ["bytes that are no text", Buffer.alloc(32, 0xff), "is no UTF-8 text"],
+    ["bytes that are no text", Buffer.alloc(32, 0xff), "is not UTF-8 text"],
     ["more than a secret has", "s".repeat(65_537), "larger than 64 KiB"],
   ])("a file of a secret with %s", async (_, content, what) => {
     const problems = (await diagnose({ secretFile: newFile(content) })).filter(({ level }) => level === "problem");
