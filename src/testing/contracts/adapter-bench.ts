@@ -39,16 +39,20 @@ export interface WireConnection {
   close(): void;
 }
 
+/** Opens a connection, and sends `first` on it. */
+type Connect = (first?: Uint8Array) => Promise<WireConnection>;
+
 const PATIENCE_MS = 10_000;
 const HEAD_END = "\r\n\r\n";
 
 /** The connections of one case, which are closed together. */
-function connectionsTo(port: number): { connect(): Promise<WireConnection>; close(): void } {
+function connectionsTo(port: number): { readonly connect: Connect; close(): void } {
   const open: WireConnection[] = [];
   return {
-    async connect() {
+    async connect(first) {
       const connection = await openSocket(port);
       open.push(connection);
+      if (first !== undefined) connection.send(first);
       return connection;
     },
     close() {
@@ -78,14 +82,17 @@ export async function openSocket(port: number): Promise<WireConnection> {
   };
 }
 
-/** The bytes of one request. `chunks` sends the body chunked, cut as given; else its length is declared. */
-export function requestBytes(request: {
+interface WireRequest {
   readonly method?: string;
   readonly path?: string;
   readonly headers?: HeaderLines;
   readonly body?: Uint8Array;
+  /** Sends the body in these chunks. Without them its length is declared. */
   readonly chunks?: readonly Uint8Array[];
-}): Buffer {
+}
+
+/** The bytes of one request. */
+export function requestBytes(request: WireRequest): Buffer {
   const { method = "POST", path = "/webhooks", headers = [], body, chunks } = request;
   const framing: HeaderLines =
     chunks !== undefined
@@ -223,6 +230,17 @@ export type AdapterExpect = (
   toEqual(expected: unknown): void;
 };
 
+/** The options of both adapter suites. */
+export interface AdapterSuiteOptions<MakeServer> {
+  /** Registers one test: `test` of Vitest, Jest or `node:test`. */
+  readonly test: (name: string, run: () => Promise<void>) => unknown;
+  readonly expect: AdapterExpect;
+  /** Makes a server with the adapter under test, once for every case. */
+  readonly makeServer: MakeServer;
+  /** What an application can do to a body before this adapter sees it. Default: all; cases of other states are left out. */
+  readonly bodyStates?: readonly BodyState[];
+}
+
 export interface AdapterBench {
   readonly expect: AdapterExpect;
   readonly clock: FakeClock;
@@ -230,22 +248,16 @@ export interface AdapterBench {
   readonly handled: Buffer[];
   /** Resolves when the receiver asks for a body. */
   readonly readingBegan: Promise<void>;
-  connect(): Promise<WireConnection>;
+  readonly connect: Connect;
   /** Sends one signed request on its own connection. */
   deliver(request?: Delivery): Promise<WireAnswer>;
 }
 
-interface Delivery {
-  readonly method?: string;
-  readonly path?: string;
-  /** Default: a small event. */
-  readonly body?: Uint8Array;
-  readonly chunks?: readonly Uint8Array[];
+/** A signed request. Default body: a small event. */
+interface Delivery extends WireRequest {
   /** The bytes that are signed, if they are not the body's. */
   readonly signed?: Uint8Array;
-  /** Beside the two of the signature. */
-  readonly headers?: HeaderLines;
-  /** In place of the two of the signature. */
+  /** Instead of the two headers of the signature. */
   readonly signature?: HeaderLines;
 }
 
@@ -276,13 +288,8 @@ export function eventBody(text = ""): Buffer {
     media: [],
     timestamp: 1_760_000_000_000,
   };
-  const event = {
-    eventType: "message.inbound",
-    direction: "inbound",
-    occurredAt: data.timestamp,
-    apiClientId: "client_1",
-    data,
-  };
+  const facts = { eventType: "message.inbound", direction: "inbound", occurredAt: data.timestamp };
+  const event = { ...facts, apiClientId: "client_1", data };
   // Spaces and a line break: a body that is parsed and written again has other bytes.
   return Buffer.from(`${JSON.stringify(event, null, 1)}\n`);
 }
@@ -316,8 +323,7 @@ export async function runCase(one: AdapterCase, makeServer: MakeAdapterServer, e
   const connections = connectionsTo(server.port);
   const { connect } = connections;
   const deliver = async (delivery: Delivery = {}) => {
-    const connection = await connect();
-    connection.send(deliveryBytes(delivery, clock));
+    const connection = await connect(deliveryBytes(delivery, clock));
     return connection.answer({ bodyless: delivery.method === "HEAD" });
   };
   try {
@@ -360,17 +366,9 @@ export interface InspectorBench {
   readonly expect: AdapterExpect;
   /** What reached the inspector. */
   readonly seen: InspectorRequest[];
-  connect(): Promise<WireConnection>;
+  readonly connect: Connect;
   /** Sends one request on its own connection, by default `GET /inspector/`. */
-  ask(request?: Asked): Promise<WireAnswer>;
-}
-
-interface Asked {
-  readonly method?: string;
-  readonly path?: string;
-  readonly headers?: HeaderLines;
-  readonly body?: Uint8Array;
-  readonly chunks?: readonly Uint8Array[];
+  ask(request?: WireRequest): Promise<WireAnswer>;
 }
 
 export interface InspectorCase {
@@ -391,17 +389,12 @@ export function textAnswer(status: number, text: string): InspectorAnswer {
 }
 
 /** A JSON POST as the page sends it. */
-export function jsonPost(text: string | Uint8Array): Asked {
-  const body = Buffer.from(text);
-  return {
-    method: "POST",
-    path: `${INSPECTOR_PATH}/api/events`,
-    headers: [["Content-Type", "application/json"]],
-    body,
-  };
+export function jsonPost(text: string | Uint8Array): WireRequest {
+  const headers: HeaderLines = [["Content-Type", "application/json"]];
+  return { method: "POST", path: `${INSPECTOR_PATH}/api/events`, headers, body: Buffer.from(text) };
 }
 
-export function bytesOf({ method = "GET", path = `${INSPECTOR_PATH}/`, ...rest }: Asked): Buffer {
+export function bytesOf({ method = "GET", path = `${INSPECTOR_PATH}/`, ...rest }: WireRequest): Buffer {
   return requestBytes({ method, path, ...rest });
 }
 
@@ -424,9 +417,8 @@ export async function runInspectorCase<Native>(
   const server = await makeServer({ inspector, bodyState });
   const connections = connectionsTo(server.port);
   const { connect } = connections;
-  const ask = async (asked: Asked = {}) => {
-    const connection = await connect();
-    connection.send(bytesOf(asked));
+  const ask = async (asked: WireRequest = {}) => {
+    const connection = await connect(bytesOf(asked));
     return connection.answer({ bodyless: asked.method === "HEAD" });
   };
   try {

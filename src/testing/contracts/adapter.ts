@@ -4,8 +4,7 @@ import { memoryStore } from "../../stores/memory.ts";
 import {
   type AdapterBench,
   type AdapterCase,
-  type AdapterExpect,
-  type BodyState,
+  type AdapterSuiteOptions,
   CONTRACT_SECRET,
   deliveryBytes,
   eventBody,
@@ -60,8 +59,7 @@ const methodCases: readonly AdapterCase[] = [
     bench.expect(bench.handled.length).toBe(0);
   }),
   it("answers HEAD with 405 and no body", async (bench) => {
-    const connection = await bench.connect();
-    connection.send(requestBytes({ method: "HEAD", path: WEBHOOK_PATH }));
+    const connection = await bench.connect(requestBytes({ method: "HEAD", path: WEBHOOK_PATH }));
     bench.expect((await connection.answer({ bodyless: true })).status).toBe(405);
     connection.finish();
     bench.expect(await connection.ended()).toBe("end");
@@ -129,8 +127,7 @@ const signatureCases: readonly AdapterCase[] = [
       .toBe(401);
   }),
   it("refuses an unsigned request before its body is sent (RCV-2)", async (bench) => {
-    const connection = await bench.connect();
-    connection.send(requestBytes({ path: WEBHOOK_PATH, headers: [["Content-Length", "50"]] }));
+    const connection = await bench.connect(requestBytes({ path: WEBHOOK_PATH, headers: [["Content-Length", "50"]] }));
     const answer = await connection.answer();
     bench.expect([answer.status, answer.body]).toEqual([401, '{"error":"unauthorized"}']);
   }),
@@ -169,8 +166,7 @@ const connectionCases: readonly AdapterCase[] = [
     bench.expect((await connection.answer()).status).toBe(200);
   }),
   it("survives a sender that is gone before its answer", async (bench) => {
-    const connection = await bench.connect();
-    connection.send(deliveryBytes({}, bench.clock));
+    const connection = await bench.connect(deliveryBytes({}, bench.clock));
     await bench.readingBegan;
     connection.abort();
     bench.expect((await bench.deliver()).status).toBe(200);
@@ -284,8 +280,9 @@ const bodyCases: readonly AdapterCase[] = [
   it("hands on an empty body, with and without a Content-Length (RCV-1)", async (bench) => {
     await accepts(bench, Buffer.alloc(0));
     await accepts(bench, Buffer.alloc(0), []);
-    const connection = await bench.connect();
-    connection.send(requestBytes({ path: WEBHOOK_PATH, headers: signatureOf(Buffer.alloc(0), bench.clock) }));
+    const connection = await bench.connect(
+      requestBytes({ path: WEBHOOK_PATH, headers: signatureOf(Buffer.alloc(0), bench.clock) }),
+    );
     bench.expect((await connection.answer()).status).toBe(200);
   }),
   it("takes a body of exactly the limit", async (bench) => {
@@ -338,8 +335,7 @@ const bodyCases: readonly AdapterCase[] = [
     bench.expect(refusal(answer)).toEqual([415, { error: "unsupported_content_encoding" }]);
   }),
   it("takes nothing of a body that is aborted, and serves the next request (RCV-3)", async (bench) => {
-    const connection = await bench.connect();
-    connection.send(deliveryBytes({ body: eventBody("aborted") }, bench.clock).subarray(0, -5));
+    const connection = await bench.connect(deliveryBytes({ body: eventBody("aborted") }, bench.clock).subarray(0, -5));
     await bench.readingBegan;
     connection.abort();
     await accepts(bench, eventBody("next"));
@@ -361,8 +357,7 @@ const bodyCases: readonly AdapterCase[] = [
     bench.expect(bench.handled.length).toBe(0);
   }),
   it("cuts a body that comes too slowly, and answers 503", async (bench) => {
-    const connection = await bench.connect();
-    connection.send(deliveryBytes({ body: eventBody("slow") }, bench.clock).subarray(0, -5));
+    const connection = await bench.connect(deliveryBytes({ body: eventBody("slow") }, bench.clock).subarray(0, -5));
     await bench.readingBegan;
     await bench.clock.advance(11_000);
     const answer = await connection.answer();
@@ -392,15 +387,7 @@ const bodyCases: readonly AdapterCase[] = [
   },
 ];
 
-export interface AdapterContractOptions {
-  /** Registers one test: `test` of Vitest, Jest or `node:test`. */
-  readonly test: (name: string, run: () => Promise<void>) => unknown;
-  readonly expect: AdapterExpect;
-  /** Makes a server with the adapter under test, once for every case. */
-  readonly makeServer: MakeAdapterServer;
-  /** What an application can do to a body before this adapter sees it. Default: all; cases of other states are left out. */
-  readonly bodyStates?: readonly BodyState[];
-}
+export type AdapterContractOptions = AdapterSuiteOptions<MakeAdapterServer>;
 
 /**
  * Registers the cases that every adapter must pass. The suite knows no framework: `makeServer` brings it.

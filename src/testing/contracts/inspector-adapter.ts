@@ -2,8 +2,7 @@
 import type { InspectorAnswer, InspectorRequest, JsonReading } from "../../inspector/http.ts";
 import { readHeader } from "../../signature/verify.ts";
 import {
-  type AdapterExpect,
-  type BodyState,
+  type AdapterSuiteOptions,
   bytesOf,
   INSPECTOR_PATH,
   type InspectorBench,
@@ -43,8 +42,7 @@ async function answersOneMore({ expect }: InspectorBench, connection: WireConnec
 
 const pageCases: readonly InspectorCase[] = [
   it("tells that the connection ends with an answer that leaves a body unread", async ({ expect, connect }) => {
-    const connection = await connect();
-    connection.send(bytesOf({ method: "POST", headers: [["Content-Length", "100000"]] }));
+    const connection = await connect(bytesOf({ method: "POST", headers: [["Content-Length", "100000"]] }));
     expect((await connection.answer()).headers.connection).toBe("close");
   }),
   {
@@ -64,8 +62,7 @@ const pageCases: readonly InspectorCase[] = [
       body: EVERY_BYTE,
     }),
     async run({ expect, connect }) {
-      const connection = await connect();
-      connection.send(bytesOf({ path: `${INSPECTOR_PATH}/main.js` }));
+      const connection = await connect(bytesOf({ path: `${INSPECTOR_PATH}/main.js` }));
       await connection.arrived(EVERY_BYTE);
       expect((await connection.answer()).headers["content-length"]).toBe("256");
     },
@@ -74,8 +71,7 @@ const pageCases: readonly InspectorCase[] = [
     name: "answers that a file is as it was, without a body",
     make: () => () => ({ status: 304, headers: { etag: '"1"' }, body: "" }),
     async run({ expect, connect }) {
-      const connection = await connect();
-      connection.send(bytesOf({ headers: [["If-None-Match", '"1"']] }));
+      const connection = await connect(bytesOf({ headers: [["If-None-Match", '"1"']] }));
       const { status, headers } = await connection.answer({ bodyless: true });
       expect([status, headers.etag]).toEqual([304, '"1"']);
     },
@@ -100,8 +96,7 @@ const pageCases: readonly InspectorCase[] = [
     expect(seen.map(({ method }) => method)).toEqual(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
   }),
   it("answers HEAD without a body", async ({ expect, connect }) => {
-    const connection = await connect();
-    connection.send(bytesOf({ method: "HEAD" }));
+    const connection = await connect(bytesOf({ method: "HEAD" }));
     const { status, headers } = await connection.answer({ bodyless: true });
     expect([status, headers["content-length"]]).toEqual([200, "4"]);
     connection.finish();
@@ -168,57 +163,46 @@ function leavingCase(): InspectorCase {
   };
 }
 
+const oddBodyCases: readonly InspectorCase[] = [
+  it("reads a chunked body", async ({ expect, ask }: InspectorBench) => {
+    const { body: _none, ...post } = jsonPost("");
+    const chunks = ['{"a"', ":", "1}"].map((text) => Buffer.from(text));
+    expect((await ask({ ...post, chunks })).body).toBe('ok {"a":1}');
+  }),
+  it("calls what is no JSON invalid, and nothing at all empty", async (bench: InspectorBench) => {
+    bench.expect(await told(bench, "")).toBe("empty");
+    for (const text of ['{"a":', "no", Buffer.from([0x22, 0xff, 0x22])])
+      bench.expect(await told(bench, text), `${text}`).toBe("invalid");
+  }),
+  it("answers a body that is much too large, and the next request", async (bench: InspectorBench) => {
+    bench.expect(await told(bench, Buffer.alloc(300_000, " "))).toBe("too_large");
+    bench.expect(await told(bench, "[]")).toBe("ok []");
+  }),
+].map((one) => ({ ...one, make: () => tellBody }));
+
 const unreadCases: readonly InspectorCase[] = [
-  {
-    name: "reads a chunked body",
-    make: () => tellBody,
-    async run({ expect, ask }) {
-      const { body: _none, ...post } = jsonPost("");
-      const chunks = ['{"a"', ":", "1}"].map((text) => Buffer.from(text));
-      expect((await ask({ ...post, chunks })).body).toBe('ok {"a":1}');
-    },
-  },
-  {
-    name: "calls what is no JSON invalid, and nothing at all empty",
-    make: () => tellBody,
-    async run(bench) {
-      bench.expect(await told(bench, "")).toBe("empty");
-      for (const text of ['{"a":', "no", Buffer.from([0x22, 0xff, 0x22])])
-        bench.expect(await told(bench, text), `${text}`).toBe("invalid");
-    },
-  },
   leavingCase(),
   {
     name: "answers somebody who may not before the body is sent",
     make: () => () => textAnswer(401, "unauthorized"),
     async run({ expect, connect }) {
-      const connection = await connect();
-      connection.send(bytesOf({ method: "POST", headers: [["Content-Length", "50"]] }));
+      const connection = await connect(bytesOf({ method: "POST", headers: [["Content-Length", "50"]] }));
       const { status, body } = await connection.answer();
       expect([status, body]).toEqual([401, "unauthorized"]);
-    },
-  },
-  {
-    name: "answers a body that is much too large, and the next request",
-    make: () => tellBody,
-    async run(bench) {
-      bench.expect(await told(bench, Buffer.alloc(300_000, " "))).toBe("too_large");
-      bench.expect(await told(bench, "[]")).toBe("ok []");
     },
   },
   {
     name: "keeps the connection after a body that was read",
     make: () => (request) => (request.method === "POST" ? tellBody(request) : textAnswer(200, "page")),
     async run(bench) {
-      const connection = await bench.connect();
-      connection.send(bytesOf(jsonPost("[1]")));
+      const connection = await bench.connect(bytesOf(jsonPost("[1]")));
       bench.expect((await connection.answer()).body).toBe("ok [1]");
       await answersOneMore(bench, connection);
     },
   },
 ];
 
-const requestCases: readonly InspectorCase[] = [...pageCases, ...bodyCases, ...unreadCases];
+const requestCases: readonly InspectorCase[] = [...pageCases, ...bodyCases, ...oddBodyCases, ...unreadCases];
 
 // Streams, and clients that go away.
 
@@ -301,8 +285,7 @@ const streamCases: readonly InspectorCase[] = [
     "sends the headers before there is a chunk, and ends the stream of somebody who leaves then",
     never,
     async ({ connect, seen }, stream) => {
-      const connection = await connect();
-      connection.send(bytesOf({}));
+      const connection = await connect(bytesOf({}));
       await connection.arrived("text/event-stream");
       connection.abort();
       await Promise.all([stream.ended, aborted(seen[0]?.signal)]);
@@ -312,8 +295,7 @@ const streamCases: readonly InspectorCase[] = [
     "sends a chunk as it comes, and ends the stream when whoever asked is gone",
     (made) => (made === 1 ? chunk("data: first\n\n") : never()),
     async ({ connect, seen }, stream) => {
-      const connection = await connect();
-      connection.send(bytesOf({}));
+      const connection = await connect(bytesOf({}));
       await connection.arrived("data: first\n\n");
       connection.close();
       await Promise.all([stream.ended, aborted(seen[0]?.signal)]);
@@ -341,8 +323,7 @@ const streamCases: readonly InspectorCase[] = [
     "breaks off when the stream fails, for nobody to take it as complete",
     (made) => (made === 1 ? chunk("data: first\n\n") : Promise.reject(new Error("the disk is gone"))),
     async ({ expect, connect, ask }) => {
-      const connection = await connect();
-      connection.send(bytesOf({}));
+      const connection = await connect(bytesOf({}));
       const answer = await connection.answer().catch(() => "broken off");
       expect(answer).toBe("broken off");
       expect((await ask({ path: "/other" })).status).toBe(200);
@@ -360,8 +341,7 @@ const streamCases: readonly InspectorCase[] = [
       return textAnswer(200, "answered");
     },
     async run({ expect, connect, ask, seen }) {
-      const connection = await connect();
-      connection.send(bytesOf({}));
+      const connection = await connect(bytesOf({}));
       expect((await ask({ method: "OPTIONS" })).body).toBe("answered");
       connection.abort();
       await aborted(seen.find(({ method }) => method === "GET")?.signal);
@@ -375,15 +355,7 @@ const streamCases: readonly InspectorCase[] = [
   }),
 ];
 
-export interface InspectorAdapterContractOptions<Native> {
-  /** Registers one test: `test` of Vitest, Jest or `node:test`. */
-  readonly test: (name: string, run: () => Promise<void>) => unknown;
-  readonly expect: AdapterExpect;
-  /** Makes a server with the adapter under test, once for every case. */
-  readonly makeServer: MakeInspectorServer<Native>;
-  /** What an application can do to a body before this adapter sees it. Default: all; cases of other states are left out. */
-  readonly bodyStates?: readonly BodyState[];
-}
+export type InspectorAdapterContractOptions<Native> = AdapterSuiteOptions<MakeInspectorServer<Native>>;
 
 /**
  * Registers the cases that every adapter of the inspector must pass. The suite knows no framework: `makeServer` brings it.

@@ -1,6 +1,6 @@
 /** The store contract on accepting: identities, duplicates, conflicts, bodies, quarantine. */
 import type { LaneKey } from "../../inbox/record.ts";
-import { bytes, type ContractCase, hex, it, sequences, sha256Of } from "./store-bench.ts";
+import { bytes, type ContractCase, hex, it, needing, sequences, sha256Of } from "./store-bench.ts";
 
 /** Pairs that a careless key would join, fold or cut. */
 const AWKWARD_KEYS: readonly LaneKey[] = [
@@ -103,10 +103,8 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(await bench.at(1)).toMatchObject({ state: "done", duplicates: 2 });
     bench.expect(await bench.claim()).toEqual([]);
   }),
-  {
-    name: "answers a duplicate after a restart, with every fact still there (I1, I2, RCV-6)",
-    needs: "durable",
-    async run(bench) {
+  ...needing("durable", [
+    it("answers a duplicate after a restart, with every fact still there (I1, I2, RCV-6)", async (bench) => {
       await bench.handle(bench.event(1));
       await bench.accept(bench.event(2), bench.event(4, { note: "waits" }));
       const before = await bench.lane();
@@ -115,8 +113,8 @@ export const acceptCases: readonly ContractCase[] = [
       const { accepted } = await bench.accept(bench.event(1), bench.event(2), bench.event(4, { note: "waits" }));
       bench.expect(accepted.map((a) => a.outcome)).toEqual(["duplicate", "duplicate", "duplicate"]);
       bench.expect(sequences(await bench.claim())).toEqual([2]);
-    },
-  },
+    }),
+  ]),
   it("tells a duplicate with other content as a conflict, and hands out the first body (RCV-6)", async (bench) => {
     const first = bench.event(1, { note: "first" });
     const { accepted } = await bench.accept(

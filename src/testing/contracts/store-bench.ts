@@ -63,6 +63,14 @@ export function it<TBench>(name: string, run: (bench: TBench) => Promise<void>) 
   return { name, run };
 }
 
+/** Cases for stores that can do this. */
+export function needing(
+  needs: ContractCase["needs"] & string,
+  cases: readonly ContractCase[],
+): readonly ContractCase[] {
+  return cases.map((one) => ({ ...one, needs }));
+}
+
 /** Of an event, what a case cares about. */
 type EventWish = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey>; readonly note?: string };
 

@@ -1,6 +1,6 @@
 /** The store contract on leases: which lanes are claimed, in which order, and what happens to a lease that expires. */
 import { RETIRED_PER_TURN } from "../../inbox/store-rules.ts";
-import { type Bench, type ContractCase, hex, it, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
 
 // Claims: which lanes, in which order, and what an accepted event's lease depends on.
 
@@ -205,10 +205,8 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(await bench.act({ kind: "discard", event: (await bench.at(2)).id })).toMatchObject({ ok: true });
     bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, attempt: 2 });
   }),
-  {
-    name: "lets an operator act at once on what a process held that is gone",
-    needs: "durable",
-    async run(bench) {
+  ...needing("durable", [
+    it("lets an operator act at once on what a process held that is gone", async (bench) => {
       await bench.store.close();
       bench.store = await bench.another("gone");
       await bench.accept(bench.event(1), bench.of("erased", 1));
@@ -218,8 +216,8 @@ export const recoveryCases: readonly ContractCase[] = [
       bench.store = await bench.another();
       bench.expect(await bench.act(request)).toMatchObject({ ok: true });
       bench.expect(await bench.act({ kind: "erase", subject: { messageId: "erased" } })).toMatchObject({ ok: true });
-    },
-  },
+    }),
+  ]),
   it("lets the holder of an expired lease settle or renew it as long as nobody recovered it (I3)", async (bench) => {
     const lease = await expire(bench);
     bench.expect(await bench.store.extend([lease], 30_000)).toEqual([true]);
@@ -280,10 +278,8 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(Math.max(...retired) <= RETIRED_PER_TURN).toBe(true);
     bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, dead: count });
   }),
-  {
-    name: "expires at once the leases of a process that is gone, attempt kept (I3, I7)",
-    needs: "durable",
-    async run(bench) {
+  ...needing("durable", [
+    it("expires at once the leases of a process that is gone, attempt kept (I3, I7)", async (bench) => {
       await bench.store.close();
       const crashed = await bench.another("gone");
       bench.store = crashed;
@@ -294,12 +290,10 @@ export const recoveryCases: readonly ContractCase[] = [
       const lease = await bench.claimOne(RECOVER);
       bench.expect(lease).toMatchObject({ event: stale.event, attempt: 2 });
       bench.expect(await bench.settle(bench.complete(stale), bench.complete(lease))).toEqual(["lost", "settled"]);
-    },
-  },
-  {
-    name: "leaves the leases of a running process alone, and those of another host (I3)",
-    needs: "shared",
-    async run(bench) {
+    }),
+  ]),
+  ...needing("shared", [
+    it("leaves the leases of a running process alone, and those of another host (I3)", async (bench) => {
       await bench.accept(bench.event(1));
       const lease = await bench.claimOne({ leaseMs: 60_000 });
       const elsewhere = await bench.second();
@@ -313,12 +307,8 @@ export const recoveryCases: readonly ContractCase[] = [
       bench.expect(await bench.settle(bench.complete(lease), bench.complete(far))).toEqual(["lost", "lost"]);
       bench.store = first;
       bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
-    },
-  },
-  {
-    name: "shares lanes out among its openings without giving one twice (I3)",
-    needs: "shared",
-    async run(bench) {
+    }),
+    it("shares lanes out among its openings without giving one twice (I3)", async (bench) => {
       const ids = Array.from({ length: 20 }, (_, index) => `m${index}`);
       await bench.accept(...ids.map((id) => bench.of(id, 1)));
       const [first, second] = [bench.store, await bench.another()];
@@ -330,6 +320,6 @@ export const recoveryCases: readonly ContractCase[] = [
         if (turn % 3 === 0) await bench.settle(...leases.map((lease) => bench.complete(lease)));
       }
       bench.expect(seen.toSorted()).toEqual(ids.toSorted());
-    },
-  },
+    }),
+  ]),
 ];

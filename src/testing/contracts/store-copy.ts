@@ -1,60 +1,58 @@
 /** The store contract on moving an inbox: what is given and taken, and that it behaves as before. */
 import { copyOpen } from "../../inbox/copy.ts";
-import type { InboxStore } from "../../inbox/store.ts";
 import { memoryStore } from "../../stores/memory.ts";
 import { Bench, bytes, type ContractCase, hex, it, sequences } from "./store-bench.ts";
 
 const MINUTE = 60_000;
 const NOTHING = { lanes: [], quarantined: [], audit: [], totals: null } as const;
 
-/** A bench with a memory store on the clock of `bench`: the other end of a copy. */
+/** A bench with a memory store on the clock of `bench`, which closes it: the other end of a copy. */
 async function beside(bench: Bench): Promise<Bench> {
-  const other = new Bench(
-    { store: memoryStore({ volatile: true }), dispose: async () => {} },
-    bench.expect,
-    1,
-    bench.clock,
-  );
-  await other.open();
+  const place = { store: memoryStore({ volatile: true }), dispose: async () => {} };
+  await bench.open(place.store);
+  return new Bench(place, bench.expect, 1, bench.clock);
+}
+
+/** Fills a memory store, and copies it into the store under test. */
+async function takeFilled(bench: Bench): Promise<Bench> {
+  const other = await beside(bench);
+  await fill(other);
+  await copyOpen({ from: other.store, to: bench.store }, bench.clock);
   return other;
 }
 
 /** One lane of every kind, and something beside the lanes. */
 async function fill(bench: Bench): Promise<void> {
-  const { act, settle, claim, accept } = {
-    act: bench.act.bind(bench),
-    settle: bench.settle.bind(bench),
-    claim: bench.claim.bind(bench),
-    accept: bench.accept.bind(bench),
-  };
-  await accept(bench.of("done", 1, { peer: "+15550001", externalReference: "order 7", trace: "00-a-b-01" }));
-  await settle(bench.complete(bench.only(await claim())));
-  await accept(bench.of("unhandled", 1, { lane: { apiClientId: "c\0é" }, eventType: "message.new\0" }));
-  await settle(bench.complete(bench.only(await claim()), "unhandled"));
-  await accept(bench.of("dead", 1), bench.of("blocked", 1), bench.of("discarded", 1));
-  const [dead, blocked, discarded] = await claim();
+  await bench.accept(bench.of("done", 1, { peer: "+15550001", externalReference: "order 7", trace: "00-a-b-01" }));
+  await bench.settle(bench.complete(bench.only(await bench.claim())));
+  await bench.accept(bench.of("unhandled", 1, { lane: { apiClientId: "c\0é" }, eventType: "message.new\0" }));
+  await bench.settle(bench.complete(bench.only(await bench.claim()), "unhandled"));
+  await bench.accept(bench.of("dead", 1), bench.of("blocked", 1), bench.of("discarded", 1));
+  const [dead, blocked, discarded] = await bench.claim();
   if (dead === undefined || blocked === undefined || discarded === undefined) throw new Error("Three lanes were due.");
-  await settle(bench.dead(dead), bench.dead(blocked, "block"), bench.dead(discarded));
-  await act({ kind: "discard", event: discarded.event });
-  await accept(bench.of("late", 3));
+  await bench.settle(bench.dead(dead), bench.dead(blocked, "block"), bench.dead(discarded));
+  await bench.act({ kind: "discard", event: discarded.event });
+  await bench.accept(bench.of("late", 3));
   await bench.clock.advance(2 * MINUTE);
-  await settle(bench.complete(bench.only(await claim())));
-  await accept(bench.of("late", 1), bench.of("late", 2, { note: "first" }));
-  await accept(bench.of("late", 2, { note: "second" }));
+  await bench.settle(bench.complete(bench.only(await bench.claim())));
+  await bench.accept(bench.of("late", 1), bench.of("late", 2, { note: "first" }));
+  await bench.accept(bench.of("late", 2, { note: "second" }));
   await bench.step({ accepts: [bench.of("recorded", 5)], lateEvents: "record" });
   await bench.clock.advance(2 * MINUTE);
-  for (const lease of await claim()) if (lease.sequence === 5) await settle(bench.complete(lease));
+  for (const lease of await bench.claim()) if (lease.sequence === 5) await bench.settle(bench.complete(lease));
   await bench.step({ accepts: [bench.of("recorded", 2)], lateEvents: "record" });
-  await accept(bench.of("backoff", 1), bench.of("backoff", 2), bench.of("blocked", 2));
-  await settle(bench.retry(bench.only((await claim()).filter(({ key }) => key.messageId === "backoff")), MINUTE));
-  await accept(bench.of("leased", 1), bench.of("leased", 2));
-  await claim();
-  await accept(bench.of("gap", 3), bench.of("ready", 1), bench.of("in", 0, { lane: { tag: "inbound" } }));
+  await bench.accept(bench.of("backoff", 1), bench.of("backoff", 2), bench.of("blocked", 2));
+  await bench.settle(
+    bench.retry(bench.only((await bench.claim()).filter(({ key }) => key.messageId === "backoff")), MINUTE),
+  );
+  await bench.accept(bench.of("leased", 1), bench.of("leased", 2));
+  await bench.claim();
+  await bench.accept(bench.of("gap", 3), bench.of("ready", 1), bench.of("in", 0, { lane: { tag: "inbound" } }));
   await bench.step({
     quarantines: [bench.quarantine("{"), bench.quarantine("[", { slot: "previous", signer: "signer-2" })],
   });
   const quarantined = (await bench.store.findQuarantined({ limit: 1 })).items[0];
-  await act({ kind: "discard_quarantined", quarantine: quarantined?.id ?? 0 });
+  await bench.act({ kind: "discard_quarantined", quarantine: quarantined?.id ?? 0 });
   await bench.clock.advance(1);
 }
 
@@ -100,49 +98,35 @@ async function handOuts(bench: Bench): Promise<unknown[]> {
   return seen;
 }
 
-async function copy(from: InboxStore<unknown>, to: InboxStore<unknown>, bench: Bench) {
-  return copyOpen({ from, to }, bench.clock);
-}
-
 export const copyCases: readonly ContractCase[] = [
   it("gives all that it keeps to another store, and keeps it", async (bench) => {
     await fill(bench);
     const other = await beside(bench);
     const before = await view(bench);
-    const copied = await copy(bench.store, other.store, bench);
+    const copied = await copyOpen({ from: bench.store, to: other.store }, bench.clock);
     bench.expect(copied).toMatchObject({ lanes: 12, pending: 10, done: 4, dead: 2, late: 1, discarded: 1 });
     bench.expect(copied).toMatchObject({ gaps: 2, attempts: 4, conflicts: 1, quarantined: 2, audit: 2 });
     bench.expect(await view(bench)).toEqual(before);
     bench.expect(await view(other)).toEqual(before);
     bench.expect((await bench.lane("leased")).status).toBe("leased");
-    await other.dispose();
   }),
   it("takes another store's inbox, and shows it as that one did", async (bench) => {
-    const other = await beside(bench);
-    await fill(other);
-    await copy(other.store, bench.store, bench);
+    const other = await takeFilled(bench);
     bench.expect(await view(bench)).toEqual(await view(other));
     const { status, readyAt, events } = await bench.lane("leased");
     bench.expect([status, (readyAt ?? 0) <= bench.clock.now(), events[0]?.attempts]).toEqual(["ready", true, 1]);
-    await other.dispose();
   }),
   it("hands out what it took in the order in which the other store would have (I4)", async (bench) => {
-    const other = await beside(bench);
-    await fill(other);
-    await copy(other.store, bench.store, bench);
+    const other = await takeFilled(bench);
     const twin = await beside(bench);
-    await copy(other.store, twin.store, bench);
+    await copyOpen({ from: other.store, to: twin.store }, bench.clock);
     const startedAt = bench.clock.now();
     const own = await handOuts(bench);
     twin.clock.set(startedAt);
     bench.expect(own).toEqual(await handOuts(twin));
-    await other.dispose();
-    await twin.dispose();
   }),
   it("knows the identities that it took, and gives new events higher ids (I1)", async (bench) => {
-    const other = await beside(bench);
-    await fill(other);
-    await copy(other.store, bench.store, bench);
+    const other = await takeFilled(bench);
     const newestId = async () => bench.only(await bench.find({ order: "newest", limit: 1 })).id;
     const newest = await newestId();
     const { accepted } = await bench.accept(other.of("done", 1), other.of("new", 1));
@@ -152,7 +136,6 @@ export const copyCases: readonly ContractCase[] = [
     bench.expect(quarantined).toEqual(["duplicate", "held"]);
     await bench.act({ kind: "unblock", lane: (await bench.lane("blocked")).id });
     bench.expect((await bench.store.audit(10)).map(({ id }) => id)).toEqual([3, 2, 1]);
-    await other.dispose();
   }),
   it("takes a page twice without doubling anything, and says how far it came", async (bench) => {
     const other = await beside(bench);
@@ -173,16 +156,14 @@ export const copyCases: readonly ContractCase[] = [
     bench.expect((await bench.store.stats()).gauges).toEqual(gauges);
     bench.expect((await bench.store.export(0, 100)).length).toBe(5);
     bench.expect((await bench.store.export(last, 100)).length).toBe(0);
-    await other.dispose();
   }),
   it("takes an audit row whose actor was named with a NUL", async (bench) => {
     const other = await beside(bench);
     await other.accept(other.event(1));
     await other.store.act({ kind: "reveal", lane: (await other.lane()).id }, "some\0one");
-    await copy(other.store, bench.store, bench);
+    await copyOpen({ from: other.store, to: bench.store }, bench.clock);
     const [row] = await bench.store.audit(10);
     bench.expect(row?.by.replace("\ufffd", "\0")).toBe("some\0one");
-    await other.dispose();
   }),
   it("refuses to be opened for work while a copy into it has not ended", async (bench) => {
     await bench.store.import({ ...NOTHING, source: "elsewhere:" });
@@ -200,7 +181,6 @@ export const copyCases: readonly ContractCase[] = [
     bench.expect(ended).toEqual({ ok: true, lastLane: 0, finished: true });
     await bench.store.close();
     await bench.open();
-    await other.dispose();
   }),
   it("refuses what comes from elsewhere, or when it holds something else", async (bench) => {
     await bench.handle(bench.event(1));
@@ -208,19 +188,17 @@ export const copyCases: readonly ContractCase[] = [
     const other = await beside(bench);
     await other.store.import({ ...NOTHING, source: "elsewhere:" });
     bench.expect(await other.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
-    await other.dispose();
   }),
   it("refuses another source than the first one's, and takes nothing after the end", async (bench) => {
     const other = await beside(bench);
     await other.accept(other.of("a", 1));
-    await copy(other.store, bench.store, bench);
+    await copyOpen({ from: other.store, to: bench.store }, bench.clock);
     bench.expect(await bench.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
     await other.accept(other.of("b", 1));
     const lanes = await other.store.export(0, 100);
     const { location: source } = other.store;
     bench.expect(await bench.store.import({ ...NOTHING, source, lanes })).toMatchObject({ ok: true, finished: true });
     bench.expect(sequences(await bench.find())).toEqual([1]);
-    await other.dispose();
   }),
   it("gives bodies and the first that differed byte for byte, and null for those that are gone", async (bench) => {
     const raw = bytes(`{"big":"${"é😀\\u0000".repeat(20_000)}"}`);

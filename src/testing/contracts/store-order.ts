@@ -1,6 +1,6 @@
 /** The store contract on order: gaps before a head, and events that arrive below their lane's cursor. */
 import type { Acceptance, Lease, SettleResult } from "../../inbox/store.ts";
-import { type Bench, type ContractCase, it, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, it, needing, sequences } from "./store-bench.ts";
 
 // Gaps before a head, what is waited for, and for how long.
 
@@ -233,18 +233,16 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect((await bench.claim()).map(({ key }) => key.messageId)).toEqual(["ready"]);
     bench.expect(await bench.store.nextDue()).toBe(30_000);
   }),
-  {
-    name: "hands out what is ready after the clock was set back while the inbox was closed (I5)",
-    needs: "durable",
-    async run(bench) {
+  ...needing("durable", [
+    it("hands out what is ready after the clock was set back while the inbox was closed (I5)", async (bench) => {
       await bench.accept(bench.event(1));
       await bench.store.close();
       bench.clock.set(bench.clock.now() - HOUR);
       bench.store = await bench.another();
       bench.expect(await bench.store.nextDue()).toBe(0);
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, missing: null });
-    },
-  },
+    }),
+  ]),
 ];
 
 // Events that arrive below their lane's cursor.

@@ -1,5 +1,5 @@
 /** The store contract on retention: what is removed when, and what a wrong clock must not remove. */
-import { type Bench, type ContractCase, DAY, hex, it, POLICY } from "./store-bench.ts";
+import { type Bench, type ContractCase, DAY, hex, it, needing, POLICY } from "./store-bench.ts";
 
 const NOTHING = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
 
@@ -56,10 +56,8 @@ export const pruneCases: readonly ContractCase[] = [
     bench.expect(await seen()).toEqual([...all, ...others]);
     bench.expect((await bench.accept(named("again", "c"))).accepted).toMatchObject([{ outcome: "duplicate" }]);
   }),
-  {
-    name: "prunes names that another process remembers, which then accepts them anew",
-    needs: "shared",
-    async run(bench) {
+  ...needing("shared", [
+    it("prunes names that another process remembers, which then accepts them anew", async (bench) => {
       await witness(bench);
       const named = (id: string) => bench.of(id, 1, { eventType: "message.rare", lane: { apiClientId: "rare" } });
       const other = await bench.another();
@@ -78,8 +76,8 @@ export const pruneCases: readonly ContractCase[] = [
       bench.store = pruning;
       const rare = { key: { apiClientId: "rare" }, eventType: "message.rare" };
       bench.expect(await bench.claim()).toMatchObject([rare, rare]);
-    },
-  },
+    }),
+  ]),
   it("never prunes pending events, and dead letters only at the very last (I10)", async (bench) => {
     await witness(bench);
     await bench.accept(bench.of("dead", 1), bench.of("pending", 2));

@@ -1,7 +1,7 @@
 /** The store contract on opening, searching events and lanes, and figures. */
 import type { LaneRecord, LaneSummary } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery } from "../../inbox/store.ts";
-import { type Bench, type ContractCase, DAY, it, POLICY, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, DAY, it, needing, POLICY, sequences } from "./store-bench.ts";
 
 // Opening, searching events, figures.
 
@@ -89,10 +89,8 @@ export const upkeepCases: readonly ContractCase[] = [
     const seen = (await bench.store.stats()).instances.filter((instance) => instance.keyringVersion === "k2");
     bench.expect(seen).toMatchObject([{ seenAt: bench.clock.now(), counters: { current: 3, bad_signature: 1 } }]);
   }),
-  {
-    name: "refuses to open for a receiver of another name",
-    needs: "durable",
-    async run(bench) {
+  ...needing("durable", [
+    it("refuses to open for a receiver of another name", async (bench) => {
       await bench.store.close();
       const store = await bench.second();
       let code: unknown = null;
@@ -103,12 +101,8 @@ export const upkeepCases: readonly ContractCase[] = [
       }
       bench.expect(code).toBe("wrong_receiver_name");
       bench.store = await bench.another();
-    },
-  },
-  {
-    name: "opens by the rules that were recorded last, and records none itself",
-    needs: "durable",
-    async run(bench) {
+    }),
+    it("opens by the rules that were recorded last, and records none itself", async (bench) => {
       await bench.store.close();
       const lastly = { ...bench.rules, firstSequence: "any", toleranceMs: 7 } as const;
       for (const rules of [lastly, "recorded", "recorded"] as const) {
@@ -122,8 +116,8 @@ export const upkeepCases: readonly ContractCase[] = [
         await store.close();
       }
       bench.store = await bench.another();
-    },
-  },
+    }),
+  ]),
   it("closes once and for all, and twice without harm", async (bench) => {
     await bench.accept(bench.event(1));
     await bench.store.close();

@@ -1,5 +1,5 @@
 /** The store contract on how a lease ends: complete, retry, dead, release; and on effects, which commit with a completion or not at all. */
-import { type Bench, type ContractCase, it, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, it, needing, sequences } from "./store-bench.ts";
 
 export const settleCases: readonly ContractCase[] = [
   it("completes an event once, with its outcome (I8, I10)", async (bench) => {
@@ -112,10 +112,8 @@ function effectsOf(bench: Bench) {
 }
 
 export const effectCases: readonly ContractCase[] = [
-  {
-    name: "refuses effects it cannot commit with the completion, and keeps the lease",
-    needs: "plain",
-    async run(bench) {
+  ...needing("plain", [
+    it("refuses effects it cannot commit with the completion, and keeps the lease", async (bench) => {
       await bench.accept(bench.event(1));
       const lease = await bench.claimOne();
       let ran = false;
@@ -126,35 +124,25 @@ export const effectCases: readonly ContractCase[] = [
       bench.expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "effects_unsupported" } }]);
       bench.expect([ran, (await bench.lane()).status]).toEqual([false, "leased"]);
       bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
-    },
-  },
-  {
-    name: "commits effects with the completion, in their order",
-    needs: "transactional",
-    async run(bench) {
+    }),
+  ]),
+  ...needing("transactional", [
+    it("commits effects with the completion, in their order", async (bench) => {
       const { write, read } = effectsOf(bench);
       await bench.accept(bench.event(1));
       const settle = bench.complete(await bench.claimOne(), "handled", [write("one"), write("two")]);
       bench.expect(await bench.settle(settle)).toEqual(["settled"]);
       bench.expect([await read(), (await bench.at(1)).state]).toEqual([["one", "two"], "done"]);
-    },
-  },
-  {
-    name: "says that a gap begins as a completion with effects ends",
-    needs: "transactional",
-    async run(bench) {
+    }),
+    it("says that a gap begins as a completion with effects ends", async (bench) => {
       const { write } = effectsOf(bench);
       await bench.accept(bench.event(1));
       const lease = await bench.claimOne();
       await bench.accept(bench.event(3));
       const settled = await bench.settled([bench.complete(lease, "handled", [write("one")])]);
       bench.expect(settled).toEqual([{ status: "settled", gapBegins: true }]);
-    },
-  },
-  {
-    name: "undoes all of a completion whose effect throws, and only that one; the lease is still held",
-    needs: "transactional",
-    async run(bench) {
+    }),
+    it("undoes all of a completion whose effect throws, and only that one; the lease is still held", async (bench) => {
       const { write, read } = effectsOf(bench);
       await bench.accept(bench.of("a", 1), bench.of("b", 1), bench.of("c", 1));
       const [a, b, c] = await bench.claim();
@@ -171,12 +159,8 @@ export const effectCases: readonly ContractCase[] = [
       bench.expect(await bench.at(1, "b")).toMatchObject({ state: "pending", attempts: 1 });
       bench.expect((await bench.store.stats()).counters.handled).toBe(2);
       bench.expect(await bench.settle(bench.retry(b, 1_000))).toEqual(["settled"]);
-    },
-  },
-  {
-    name: "writes nothing that an effect left behind when it ended",
-    needs: "transactional",
-    async run(bench) {
+    }),
+    it("writes nothing that an effect left behind when it ended", async (bench) => {
       const { write, read } = effectsOf(bench);
       await bench.accept(bench.event(1));
       let late: Promise<unknown> = Promise.resolve();
@@ -188,12 +172,8 @@ export const effectCases: readonly ContractCase[] = [
       bench.expect(await bench.settle(settle)).toEqual(["settled"]);
       await late;
       bench.expect([await read(), (await bench.at(1)).state]).toEqual([[], "done"]);
-    },
-  },
-  {
-    name: "runs no effect of a stale completion (I3)",
-    needs: "transactional",
-    async run(bench) {
+    }),
+    it("runs no effect of a stale completion (I3)", async (bench) => {
       const { write, read } = effectsOf(bench);
       await bench.accept(bench.event(1));
       const stale = await bench.claimOne({ leaseMs: 30_000 });
@@ -204,6 +184,6 @@ export const effectCases: readonly ContractCase[] = [
       );
       bench.expect(await bench.settle(...settles)).toEqual(["lost", "settled"]);
       bench.expect(await read()).toEqual([`epoch ${current.epoch}`]);
-    },
-  },
+    }),
+  ]),
 ];
