@@ -13,7 +13,6 @@ import type { Gate, GateContext, GateResult } from "./gates/gate.ts";
 import { openapi } from "./gates/openapi.ts";
 import { architecture, pack, packageChecks } from "./gates/package.ts";
 import { programmes } from "./gates/programmes.ts";
-import { proxy } from "./gates/proxy.ts";
 import { lint, types, unused } from "./gates/static.ts";
 import { rules, tests } from "./gates/tests.ts";
 
@@ -29,7 +28,6 @@ const GATES: readonly Gate[] = [
   consumers,
   docsExamples,
   openapi,
-  proxy,
 ];
 
 const { values } = parseArgs({

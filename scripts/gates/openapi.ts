@@ -8,7 +8,7 @@ const VALIDATOR = "@seriousme/openapi-schema-validator@2.11.0";
 const LINTER = "@redocly/cli@2.77.0";
 const GENERATOR = "openapi-typescript@7.13.0";
 
-export const DOCUMENT = "docs/openapi.json";
+const DOCUMENT = "docs/openapi.json";
 const TYPES_FOLDER = ".build/openapi";
 const DRIFT = "test/consumers/openapi-types.ts";
 

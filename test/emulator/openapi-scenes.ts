@@ -1,7 +1,7 @@
-/** The client run of the gate "api proxy": every route, with each answer that the document promises. */
+/** Calls of every route, with each answer that docs/openapi.json promises. */
 import type { Emulator, EmulatorOptions, Fixtures } from "../../src/emulator/index.ts";
 
-export interface ProxyCall {
+export interface RouteCall {
   readonly name: string;
   /** As the document writes it. */
   readonly route: string;
@@ -22,7 +22,7 @@ export interface Scene {
   readonly options: EmulatorOptions;
   /** Whether the requests obey the document; in a scene where they do not, each must break it. */
   readonly fits: boolean;
-  readonly calls: readonly ProxyCall[];
+  readonly calls: readonly RouteCall[];
 }
 
 const main = { client: "main" } as const;
@@ -56,7 +56,7 @@ const media = [{ storageKey: "a.png", mimeType: "image/png", byteLength: 10, fil
 const webhook = { endpointUrl: "http://127.0.0.1:9/webhooks", enabled: true, signingEnabled: true };
 
 const key = (value: string) => ({ "idempotency-key": value });
-const sendWith = (name: string, status: number, fields: object, idempotencyKey = name): ProxyCall => ({
+const sendWith = (name: string, status: number, fields: object, idempotencyKey = name): RouteCall => ({
   name,
   route: SEND,
   token: main,
@@ -66,7 +66,7 @@ const sendWith = (name: string, status: number, fields: object, idempotencyKey =
 });
 
 /** Requests that each core route takes. */
-const PLAIN: readonly ProxyCall[] = [
+const PLAIN: readonly RouteCall[] = [
   { name: "whoami", route: WHOAMI, status: 200 },
   { name: "webhooks", route: WEBHOOKS, status: 200 },
   { name: "inbound webhook", route: INBOUND, json: webhook, status: 200 },
@@ -89,7 +89,7 @@ const credentials = ({ clientId, clientSecret }: Emulator) => ({
   client_secret: clientSecret,
 });
 
-const TOKENS: readonly ProxyCall[] = [
+const TOKENS: readonly RouteCall[] = [
   { name: "token by form", route: TOKEN, form: credentials, status: 200 },
   {
     name: "token by Basic",
@@ -117,7 +117,7 @@ const TOKENS: readonly ProxyCall[] = [
   },
 ];
 
-const REFUSED: readonly ProxyCall[] = [
+const REFUSED: readonly RouteCall[] = [
   {
     name: "inbound target without http",
     route: INBOUND,
@@ -143,7 +143,7 @@ const REFUSED: readonly ProxyCall[] = [
   sendWith("send with another payload", 409, { text: "other" }, "plain"),
 ];
 
-const BY_RULE: readonly ProxyCall[] = [...PLAIN, { name: "token", route: TOKEN, form: credentials, status: 200 }].map(
+const BY_RULE: readonly RouteCall[] = [...PLAIN, { name: "token", route: TOKEN, form: credentials, status: 200 }].map(
   (call) => ({
     ...call,
     name: `${call.name}, failing`,
