@@ -64,14 +64,14 @@ const methodCases: readonly AdapterCase[] = [
     connection.finish();
     bench.expect(await connection.ended()).toBe("end");
   }),
-  it("takes PUT as it takes POST", async (bench) => {
+  it("accepts PUT like POST", async (bench) => {
     bench.expect((await bench.deliver({ method: "PUT" })).status).toBe(200);
     bench.expect(bench.handled.length).toBe(1);
   }),
-  it("takes a path with a query", async (bench) => {
+  it("accepts a path with a query", async (bench) => {
     bench.expect((await bench.deliver({ path: `${WEBHOOK_PATH}?tenant=a&x=%00` })).status).toBe(200);
   }),
-  it("leaves a sibling JSON route unharmed", async (bench) => {
+  it("does not affect a sibling JSON route", async (bench) => {
     const connection = await bench.connect();
     const headers = [["Content-Type", "application/json"]] as const;
     const sibling = (body: string) => {
@@ -114,7 +114,7 @@ const signatureCases: readonly AdapterCase[] = [
     bench.expect((await bench.deliver({ body, signature: [...valid, other] })).status).toBe(401);
     bench.expect(bench.handled.length).toBe(0);
   }),
-  it("takes a repeated signature header for a list of candidates (RCV-2)", async (bench) => {
+  it("treats a repeated signature header as a list of candidates (RCV-2)", async (bench) => {
     const wrong = ["X-SERVICE-SIGNATURE", "0".repeat(64)] as const;
     for (const first of [true, false]) {
       const body = eventBody();
@@ -165,7 +165,7 @@ const connectionCases: readonly AdapterCase[] = [
     connection.send(body);
     bench.expect((await connection.answer()).status).toBe(200);
   }),
-  it("survives a sender that is gone before its answer", async (bench) => {
+  it("survives a sender that leaves before its answer", async (bench) => {
     const connection = await bench.connect(deliveryBytes({}, bench.clock));
     await bench.readingBegan;
     connection.abort();
@@ -184,7 +184,7 @@ const contentCases: readonly AdapterCase[] = [
       expectHarmless(bench, answer, ["disk"]);
     },
   },
-  it("says in no answer what was sent, which check failed or where the code is", async (bench) => {
+  it("does not reveal in an answer what was sent, which check failed or where the code is", async (bench) => {
     const word = "unmistakable";
     const body = eventBody(word);
     const valid = signatureOf(body, bench.clock);
@@ -241,7 +241,7 @@ function refusal(answer: WireAnswer): unknown {
 }
 
 const bodyCases: readonly AdapterCase[] = [
-  it("hands on the exact bytes, whatever the Content-Type (RCV-1)", async (bench) => {
+  it("passes on the exact bytes, whatever the Content-Type (RCV-1)", async (bench) => {
     for (const type of CONTENT_TYPES) {
       const body = eventBody("häl😀lo & +1=2%20 --x");
       const answer = await bench.deliver({ body, headers: type === undefined ? [] : [["Content-Type", type]] });
@@ -249,17 +249,17 @@ const bodyCases: readonly AdapterCase[] = [
       bench.expect(bench.handled.at(-1)?.equals(body), `${type}`).toBe(true);
     }
   }),
-  it("hands on a chunked body (RCV-1)", async (bench) => {
+  it("passes on a chunked body (RCV-1)", async (bench) => {
     const body = eventBody("chunked");
     await accepts(bench, body, [body.subarray(0, 10), body.subarray(10, 90), body.subarray(90)]);
     bench.expect(bench.handled.length).toBe(1);
   }),
-  it("hands on chunks that are split inside a character (RCV-1)", async (bench) => {
+  it("passes on chunks that are split inside a character (RCV-1)", async (bench) => {
     const body = eventBody("😀é漢");
     await accepts(bench, body, bytewise(body));
     bench.expect(bench.handled.at(-1)?.equals(body)).toBe(true);
   }),
-  it("hands on a body that arrives in several packets (RCV-1)", async (bench) => {
+  it("passes on a body that arrives in several packets (RCV-1)", async (bench) => {
     const connection = await bench.connect();
     const bytes = deliveryBytes({ body: eventBody("in parts") }, bench.clock);
     connection.send(bytes.subarray(0, -40));
@@ -267,7 +267,7 @@ const bodyCases: readonly AdapterCase[] = [
     connection.send(bytes.subarray(-40));
     bench.expect((await connection.answer()).status).toBe(200);
   }),
-  it("hands on a byte order mark and bytes that are no UTF-8, which the receiver keeps (RCV-1, RCV-4)", async (bench) => {
+  it("passes on a byte order mark and bytes that are not UTF-8, which the receiver keeps (RCV-1, RCV-4)", async (bench) => {
     await accepts(bench, Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), eventBody()]));
     await accepts(bench, Buffer.from([0xff, 0xfe, 0x00, 0x80]));
     bench.expect(bench.handled.length).toBe(0);
@@ -277,7 +277,7 @@ const bodyCases: readonly AdapterCase[] = [
     const answer = await bench.deliver({ body, signed: Buffer.from([0x22, 0xfe, 0x22]) });
     bench.expect(refusal(answer)).toEqual([401, { error: "unauthorized" }]);
   }),
-  it("hands on an empty body, with and without a Content-Length (RCV-1)", async (bench) => {
+  it("passes on an empty body, with and without a Content-Length (RCV-1)", async (bench) => {
     await accepts(bench, Buffer.alloc(0));
     await accepts(bench, Buffer.alloc(0), []);
     const connection = await bench.connect(
@@ -285,7 +285,7 @@ const bodyCases: readonly AdapterCase[] = [
     );
     bench.expect((await connection.answer()).status).toBe(200);
   }),
-  it("takes a body of exactly the limit", async (bench) => {
+  it("accepts a body of exactly the limit", async (bench) => {
     const body = Buffer.concat([eventBody(), Buffer.alloc(LIMIT_BYTES, " ")]).subarray(0, LIMIT_BYTES);
     await accepts(bench, body);
     await accepts(bench, body, [body.subarray(0, 65_536), body.subarray(65_536)]);
@@ -299,7 +299,7 @@ const bodyCases: readonly AdapterCase[] = [
     connection.finish();
     bench.expect(await connection.ended()).toBe("end");
   }),
-  it("tells the sender that the connection ends with each refusal that leaves a body unread", async (bench) => {
+  it("sends Connection: close with each refusal that leaves a body unread", async (bench) => {
     const large = Array.from({ length: 32 }, () => Buffer.alloc(32_768, "x"));
     const unread = [
       { chunks: large, signed: Buffer.from("other") },
@@ -334,14 +334,14 @@ const bodyCases: readonly AdapterCase[] = [
     });
     bench.expect(refusal(answer)).toEqual([415, { error: "unsupported_content_encoding" }]);
   }),
-  it("takes nothing of a body that is aborted, and serves the next request (RCV-3)", async (bench) => {
+  it("ignores an aborted body, and serves the next request (RCV-3)", async (bench) => {
     const connection = await bench.connect(deliveryBytes({ body: eventBody("aborted") }, bench.clock).subarray(0, -5));
     await bench.readingBegan;
     connection.abort();
     await accepts(bench, eventBody("next"));
     bench.expect(bench.handled.length).toBe(1);
   }),
-  it("takes nothing of a body that ends short of its Content-Length (RCV-3)", async (bench) => {
+  it("ignores a body that is shorter than its Content-Length (RCV-3)", async (bench) => {
     const connection = await bench.connect();
     // All of an event's bytes, and a signature that fits them: only the length tells that something is missing.
     const body = eventBody("short");
@@ -356,7 +356,7 @@ const bodyCases: readonly AdapterCase[] = [
     bench.expect(status === 400 || status === "no answer", `${status}`).toBe(true);
     bench.expect(bench.handled.length).toBe(0);
   }),
-  it("cuts a body that comes too slowly, and answers 503", async (bench) => {
+  it("stops reading a body that arrives too slowly, and answers 503", async (bench) => {
     const connection = await bench.connect(deliveryBytes({ body: eventBody("slow") }, bench.clock).subarray(0, -5));
     await bench.readingBegan;
     await bench.clock.advance(11_000);
@@ -374,7 +374,7 @@ const bodyCases: readonly AdapterCase[] = [
     },
   },
   {
-    name: "takes the bytes that the application kept (RCV-1)",
+    name: "uses the bytes that the application kept (RCV-1)",
     bodyState: "captured",
     async run(bench) {
       const body = eventBody("kept é");

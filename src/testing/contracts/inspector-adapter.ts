@@ -41,7 +41,7 @@ async function answersOneMore({ expect }: InspectorBench, connection: WireConnec
 }
 
 const pageCases: readonly InspectorCase[] = [
-  it("tells that the connection ends with an answer that leaves a body unread", async ({ expect, connect }) => {
+  it("sends Connection: close with an answer that leaves a body unread", async ({ expect, connect }) => {
     const connection = await connect(bytesOf({ method: "POST", headers: [["Content-Length", "100000"]] }));
     expect((await connection.answer()).headers.connection).toBe("close");
   }),
@@ -68,7 +68,7 @@ const pageCases: readonly InspectorCase[] = [
     },
   },
   {
-    name: "answers that a file is as it was, without a body",
+    name: "answers 304 for an unchanged file, without a body",
     make: () => () => ({ status: 304, headers: { etag: '"1"' }, body: "" }),
     async run({ expect, connect }) {
       const connection = await connect(bytesOf({ headers: [["If-None-Match", '"1"']] }));
@@ -76,7 +76,7 @@ const pageCases: readonly InspectorCase[] = [
       expect([status, headers.etag]).toEqual([304, '"1"']);
     },
   },
-  it("hands on method, path, query and headers as they came", async ({ expect, ask, seen }) => {
+  it("passes on method, path, query and headers unchanged", async ({ expect, ask, seen }) => {
     const path = `${INSPECTOR_PATH}/api/events/7?after=%2F1&x=a+b`;
     await ask({
       path,
@@ -90,7 +90,7 @@ const pageCases: readonly InspectorCase[] = [
     expect([seen[0]?.method, seen[0]?.url]).toEqual(["GET", path]);
     expect(values).toEqual(["1", "http://a.example", "a=b; c=d", "127.0.0.1"]);
   }),
-  it("hands on every method", async ({ expect, ask, seen }) => {
+  it("passes on every method", async ({ expect, ask, seen }) => {
     for (const method of ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
       expect((await ask({ method })).status, method).toBe(200);
     expect(seen.map(({ method }) => method)).toEqual(["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
@@ -102,18 +102,18 @@ const pageCases: readonly InspectorCase[] = [
     connection.finish();
     expect(await connection.ended()).toBe("end");
   }),
-  it("leaves paths beside the inspector's to the application", async ({ expect, ask, seen }) => {
+  it("leaves paths outside the inspector's to the application", async ({ expect, ask, seen }) => {
     expect((await ask({ path: "/other" })).body).toBe("other");
     for (const path of ["/inspectors", "/", "/other/inspector"]) await ask({ path });
     expect(seen.length).toBe(0);
   }),
-  it("takes the path itself, with and without a slash and a query", async ({ expect, ask, seen }) => {
+  it("serves the path itself, with and without a slash and a query", async ({ expect, ask, seen }) => {
     const paths = ["", "/", "?a=b", "/?a=b"].map((rest) => `${INSPECTOR_PATH}${rest}`);
     for (const path of paths) await ask({ path });
     expect(seen.map(({ url }) => url)).toEqual(paths);
   }),
   {
-    name: "decides nothing about a path that climbs",
+    name: "passes on a path with dot segments without deciding about it",
     make: () => () => textAnswer(404, "no such file"),
     async run({ expect, ask, seen }) {
       for (const rest of ["/../package.json", "/%2e%2e/package.json", "/..%2fpackage.json", "//etc/passwd", "/%00"]) {
@@ -142,7 +142,7 @@ const bodyCases: readonly InspectorCase[] = (["raw", "parsed", "captured"] as co
 function leavingCase(): InspectorCase {
   let reading: Promise<JsonReading>;
   return {
-    name: "calls a body invalid whose sender goes away",
+    name: "reports a body whose sender leaves as invalid",
     make() {
       let tell: (reading: JsonReading) => void = () => {};
       reading = new Promise((resolve) => {
@@ -169,7 +169,7 @@ const oddBodyCases: readonly InspectorCase[] = [
     const chunks = ['{"a"', ":", "1}"].map((text) => Buffer.from(text));
     expect((await ask({ ...post, chunks })).body).toBe('ok {"a":1}');
   }),
-  it("calls what is no JSON invalid, and nothing at all empty", async (bench: InspectorBench) => {
+  it("reports a body that is not JSON as invalid, and an empty one as empty", async (bench: InspectorBench) => {
     bench.expect(await told(bench, "")).toBe("empty");
     for (const text of ['{"a":', "no", Buffer.from([0x22, 0xff, 0x22])])
       bench.expect(await told(bench, text), `${text}`).toBe("invalid");
@@ -183,7 +183,7 @@ const oddBodyCases: readonly InspectorCase[] = [
 const unreadCases: readonly InspectorCase[] = [
   leavingCase(),
   {
-    name: "answers somebody who may not before the body is sent",
+    name: "answers an unauthorized client before the body is sent",
     make: () => () => textAnswer(401, "unauthorized"),
     async run({ expect, connect }) {
       const connection = await connect(bytesOf({ method: "POST", headers: [["Content-Length", "50"]] }));
@@ -282,7 +282,7 @@ const streamCases: readonly InspectorCase[] = [
     },
   ),
   streamCase(
-    "sends the headers before there is a chunk, and ends the stream of somebody who leaves then",
+    "sends the headers before the first chunk, and ends the stream if the client leaves then",
     never,
     async ({ connect, seen }, stream) => {
       const connection = await connect(bytesOf({}));
@@ -292,7 +292,7 @@ const streamCases: readonly InspectorCase[] = [
     },
   ),
   streamCase(
-    "sends a chunk as it comes, and ends the stream when whoever asked is gone",
+    "sends each chunk at once, and ends the stream when the client leaves",
     (made) => (made === 1 ? chunk("data: first\n\n") : never()),
     async ({ connect, seen }, stream) => {
       const connection = await connect(bytesOf({}));
@@ -302,7 +302,7 @@ const streamCases: readonly InspectorCase[] = [
     },
   ),
   streamCase(
-    "makes no more than is read",
+    "produces no more chunks than the client reads",
     () => new Promise((resolve) => setImmediate(() => resolve({ done: false, value: CHUNK }))),
     async ({ expect, connect, ask }, stream) => {
       const connection = await connect();
@@ -320,7 +320,7 @@ const streamCases: readonly InspectorCase[] = [
     },
   ),
   streamCase(
-    "breaks off when the stream fails, for nobody to take it as complete",
+    "breaks the connection when the stream fails, so that no client takes it as complete",
     (made) => (made === 1 ? chunk("data: first\n\n") : Promise.reject(new Error("the disk is gone"))),
     async ({ expect, connect, ask }) => {
       const connection = await connect(bytesOf({}));
@@ -335,7 +335,7 @@ const streamCases: readonly InspectorCase[] = [
     expect([status, headers["content-type"], stream.made]).toEqual([200, "text/event-stream", 0]);
   }),
   {
-    name: "tells the inspector when whoever asked is gone before the answer",
+    name: "tells the inspector when the client leaves before the answer",
     make: () => async (request) => {
       if (request.method === "GET") await aborted(request.signal);
       return textAnswer(200, "answered");
@@ -348,7 +348,7 @@ const streamCases: readonly InspectorCase[] = [
       expect((await ask({ method: "OPTIONS" })).body).toBe("answered");
     },
   },
-  it("does not take a complete answer for somebody who left", async ({ expect, ask, seen }) => {
+  it("does not treat a complete answer as a client that left", async ({ expect, ask, seen }) => {
     await ask();
     await ask();
     expect(seen[0]?.signal.aborted).toBe(false);

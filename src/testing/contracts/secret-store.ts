@@ -88,7 +88,7 @@ const CASES: readonly SecretCase[] = [
     expect(await store.read("inbound")).toBe(null);
     expect(await store.read("delivery")).toBe(null);
   }),
-  it("gives back what was written, all slots, with revisions that grow by one (RCV-9)", async ({ store, expect }) => {
+  it("returns all slots as written, with revisions that grow by one (RCV-9)", async ({ store, expect }) => {
     expect(await store.write("delivery", FULL, 0)).toBe(true);
     expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
     expect(await store.write("delivery", slots(), 1)).toBe(true);
@@ -111,7 +111,7 @@ const CASES: readonly SecretCase[] = [
     expect(await store.write("delivery", FULL, 1)).toBe(true);
     expect(await store.read("inbound")).toEqual({ ...slots(), revision: 1 });
   }),
-  it("writes nothing over a revision that is not the last one", async ({ store, expect }) => {
+  it("refuses to write over a revision that is not the latest", async ({ store, expect }) => {
     expect(await store.write("delivery", slots(), 1)).toBe(false);
     expect(await store.read("delivery")).toBe(null);
     await store.write("delivery", slots(), 0);
@@ -119,7 +119,7 @@ const CASES: readonly SecretCase[] = [
     for (const revision of [0, 1, 3]) expect(await store.write("delivery", FULL, revision)).toBe(false);
     expect(await store.read("delivery")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
   }),
-  it("lets one of many who write at once over the same revision win, on two handles", async ({
+  it("lets exactly one of many concurrent writes over the same revision win, on two handles", async ({
     store,
     reopen,
     expect,
@@ -143,13 +143,13 @@ const CASES: readonly SecretCase[] = [
     expect(await other.write("inbound", slots({ current: OTHER }), 1)).toBe(true);
     expect(await store.read("inbound")).toEqual({ ...slots({ current: OTHER }), revision: 2 });
   }),
-  it("keeps what it acknowledged beyond its close, which is harmless twice", async ({ store, reopen, expect }) => {
+  it("keeps acknowledged writes after a close, and can be closed twice", async ({ store, reopen, expect }) => {
     await store.write("delivery", FULL, 0);
     await Promise.all([store.close(), store.close()]);
     await store.close();
     expect(await (await reopen()).read("delivery")).toEqual({ ...FULL, revision: 1 });
   }),
-  it("keeps secrets to the character: other scripts, emoji, NUL, line breaks, quotes, 16 bytes, 32 bytes and 4 KiB (DLV-14)", async ({
+  it("keeps every character of secrets: other scripts, emoji, NUL, line breaks, quotes, 16 bytes, 32 bytes and 4 KiB (DLV-14)", async ({
     store,
     expect,
   }) => {
@@ -166,7 +166,7 @@ const CASES: readonly SecretCase[] = [
       expect((await store.read("delivery"))?.current).toBe(current);
     }
   }),
-  it("gives each reader values of its own", async ({ store, expect }) => {
+  it("returns a separate copy to each reader", async ({ store, expect }) => {
     const given = { ...FULL, previous: [...FULL.previous] };
     await store.write("delivery", given, 0);
     given.previous.pop();
@@ -174,7 +174,7 @@ const CASES: readonly SecretCase[] = [
     if (!Object.isFrozen(previous)) previous?.pop();
     expect(await store.read("delivery")).toEqual({ ...FULL, revision: 1 });
   }),
-  it("refuses what are no slots, no kind or no revision, and writes nothing", async ({ store, expect }) => {
+  it("refuses invalid slots, kinds and revisions, and writes nothing", async ({ store, expect }) => {
     const junk: unknown[] = [
       slots({ current: "too short" }),
       { ...slots(), curent: SECRET },
@@ -188,7 +188,7 @@ const CASES: readonly SecretCase[] = [
     expect(await rejects(store.read("outbound" as WebhookKind))).toBe(true);
     expect(await store.read("delivery")).toBe(null);
   }),
-  it("says how often it is to be read, what makes keys of its texts, and which receivers share it, if it knows (DLV-14)", async ({
+  it("reports how often to read it, how texts become keys, and which receivers share it, if known (DLV-14)", async ({
     store,
     expect,
   }) => {

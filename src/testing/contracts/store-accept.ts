@@ -42,7 +42,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(stored).toMatchObject({ id: record.laneId, key: lane, cursor: null, status: "ready", gapSince: null });
     bench.expect(stored).toMatchObject({ peer: "+15550001", externalReference: "order 7", gaps: [], attempts: [] });
   }),
-  it("keeps a body of 1 MiB byte for byte, whatever becomes of the buffer it came in", async (bench) => {
+  it("keeps a body of 1 MiB byte for byte, even if its buffer changes later", async (bench) => {
     const raw = new Uint8Array(1024 * 1024).map((_, index) => (index * 31 + (index >> 8)) & 0xff);
     const digest = hex(sha256Of(raw));
     await bench.accept(bench.event(1, { raw }));
@@ -51,7 +51,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(hex(sha256Of(lease.raw))).toBe(digest);
     bench.expect(hex(sha256Of((await bench.at(1)).raw ?? bytes("")))).toBe(digest);
   }),
-  it("keeps apart ids with separators, emoji and NUL, in other case or composition (I1)", async (bench) => {
+  it("keeps ids apart that differ in separators, emoji, NUL, case or composition (I1)", async (bench) => {
     const events = AWKWARD_KEYS.map((lane) => bench.event(1, { lane }));
     const { accepted } = await bench.accept(...events);
     bench.expect(accepted.map((a) => a.outcome)).toEqual(AWKWARD_KEYS.map(() => "accepted"));
@@ -60,7 +60,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(again.accepted.map((a) => a.outcome)).toEqual(AWKWARD_KEYS.map(() => "duplicate"));
     bench.expect((await bench.claim()).map((lease) => lease.key)).toEqual(AWKWARD_KEYS);
   }),
-  it("takes two types at one sequence, and types with the same beginning, for different events (I1)", async (bench) => {
+  it("treats two types at one sequence, and types with the same beginning, as different events (I1)", async (bench) => {
     const types = ["message.sent", "message.sent ", "message.delivery", "Message.sent", "m\u0000"];
     const { accepted } = await bench.accept(...types.map((eventType) => bench.event(1, { eventType })));
     bench.expect(accepted.map((a) => a.outcome)).toEqual(types.map(() => "accepted"));
@@ -73,7 +73,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect((await bench.claim()).map((lease) => lease.sequence)).toEqual(all);
     bench.expect((await bench.lane(`m${Number.MAX_SAFE_INTEGER}`)).cursor).toBe(Number.MAX_SAFE_INTEGER);
   }),
-  it("stores a message id of 20,000 characters, or fails it alone (I2)", async (bench) => {
+  it("stores a message id of 20,000 characters, or fails only that event (I2)", async (bench) => {
     // Nothing that a database could compress to fit into an index.
     const long = Array.from({ length: 313 }, (_, index) => hex(sha256Of(bytes(`${index}`)))).join("");
     const { accepted } = await bench.accept(bench.of("before", 1), bench.of(long, 1), bench.of("after", 1));
@@ -82,7 +82,7 @@ export const acceptCases: readonly ContractCase[] = [
     const stored = outcome === "failed" ? ["before", "after"] : ["before", long, "after"];
     bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(stored);
   }),
-  it("gives ids that grow in the order of acceptance", async (bench) => {
+  it("assigns ids that grow in the order of acceptance", async (bench) => {
     await bench.accept(bench.of("b", 1), bench.of("a", 1));
     await bench.accept(bench.of("c", 1));
     const ids = (await bench.find({ order: "oldest" })).map((event) => event.id);
@@ -104,7 +104,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(await bench.claim()).toEqual([]);
   }),
   ...needing("durable", [
-    it("answers a duplicate after a restart, with every fact still there (I1, I2, RCV-6)", async (bench) => {
+    it("recognises a duplicate after a restart, and keeps every fact (I1, I2, RCV-6)", async (bench) => {
       await bench.handle(bench.event(1));
       await bench.accept(bench.event(2), bench.event(4, { note: "waits" }));
       const before = await bench.lane();
@@ -115,7 +115,7 @@ export const acceptCases: readonly ContractCase[] = [
       bench.expect(sequences(await bench.claim())).toEqual([2]);
     }),
   ]),
-  it("tells a duplicate with other content as a conflict, and hands out the first body (RCV-6)", async (bench) => {
+  it("reports a duplicate with other content as a conflict, and passes the first body to the handler (RCV-6)", async (bench) => {
     const first = bench.event(1, { note: "first" });
     const { accepted } = await bench.accept(
       first,
@@ -130,7 +130,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(hex(lease.raw)).toBe(hex(first.raw));
     bench.expect((await bench.store.stats()).counters).toMatchObject({ accepted: 1, duplicates: 2, conflicts: 2 });
   }),
-  it("takes a message's number and reference from the event it keeps, not from one that differs (RCV-6)", async (bench) => {
+  it("takes a message's number and reference from the stored event, not from a conflicting one (RCV-6)", async (bench) => {
     const wish = { peer: "+15550001", externalReference: "order 7" };
     const other = { peer: "+15550002", externalReference: "order 8", note: "other" };
     await bench.accept(bench.event(1, wish), bench.event(1, other));
@@ -138,7 +138,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(await bench.lane()).toMatchObject(wish);
     bench.expect(await bench.lane("next")).toMatchObject({ peer: "+15550001", externalReference: null });
   }),
-  it("takes a duplicate that was serialised again for no conflict (RCV-6)", async (bench) => {
+  it("does not treat a duplicate that was serialised again as a conflict (RCV-6)", async (bench) => {
     const raw = bytes('{"a":1,"b":[true,"é"]}');
     const again = bytes('{ "b": [true, "\\u00e9"],\n  "a": 1.0 }');
     const { accepted } = await bench.accept(bench.event(1, { raw }), bench.event(1, { raw: again }));
@@ -190,7 +190,7 @@ export const acceptCases: readonly ContractCase[] = [
       .expect((await bench.step({ quarantines: bodies, quarantineQuota })).quarantined)
       .toEqual(["duplicate", "duplicate", "held"]);
   }),
-  it("counts a signer's quarantined bodies together, whatever slot its secret was in", async (bench) => {
+  it("counts a signer's quarantined bodies together, in whichever slot its secret was", async (bench) => {
     const quarantines = ["next", "current", "previous"].map((slot) => bench.quarantine(slot, { slot }));
     const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
     bench.expect((await bench.step({ quarantines, quarantineQuota })).quarantined).toEqual(["held", "held", "full"]);
@@ -200,7 +200,7 @@ export const acceptCases: readonly ContractCase[] = [
       ["next", "signer-1"],
     ]);
   }),
-  it("counts a body whose signer an older version did not record for all with its slot and scope", async (bench) => {
+  it("counts a body without a recorded signer, from an older version, for every signer of its slot and scope", async (bench) => {
     const { counters } = await bench.store.stats();
     const { signedAt, ...older } = bench.quarantine("older");
     const row = {

@@ -23,7 +23,7 @@ export const claimCases: readonly ContractCase[] = [
       .toMatchObject({ status: "leased", readyAt: now + 30_000, cursor: 1, epoch: lease.epoch });
     bench.expect(record).toMatchObject({ state: "pending", attempts: 1, startedAt: now });
   }),
-  it("claims lanes due longest first, within the limit", async (bench) => {
+  it("claims the lanes that have been due the longest first, within the limit", async (bench) => {
     await bench.accept(bench.of("waits", 2));
     await bench.clock.advance(1_000);
     await bench.accept(bench.of("b", 1), bench.of("a", 1));
@@ -60,7 +60,7 @@ export const claimCases: readonly ContractCase[] = [
     await bench.accept(...["gap", "backoff", "blocked", "leased"].map((id) => bench.of(id, 6)), bench.of("free", 1));
     bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["free"]);
   }),
-  it("tells when a lane is due next: never for idle and blocked ones", async (bench) => {
+  it("returns when a lane is due next: never for idle and blocked ones", async (bench) => {
     bench.expect(await bench.store.nextDue()).toBe(null);
     await bench.accept(bench.event(1));
     bench.expect(await bench.store.nextDue()).toBe(0);
@@ -74,7 +74,7 @@ export const claimCases: readonly ContractCase[] = [
     await bench.settle(bench.dead(lease, "block"), bench.complete(await bench.claimOne()));
     bench.expect(await bench.store.nextDue()).toBe(null);
   }),
-  it("leases accepted events at once while slots are free, and names their places", async (bench) => {
+  it("leases accepted events at once while slots are free, with their indexes in the batch", async (bench) => {
     const accepts = [bench.of("gap", 2), bench.of("a", 1), bench.of("a", 2), bench.of("b", 1), bench.of("c", 1)];
     const { leases } = await bench.step({ accepts, claim: { limit: 2 } });
     bench.expect(leases).toMatchObject([
@@ -84,7 +84,7 @@ export const claimCases: readonly ContractCase[] = [
     bench.expect((await bench.lane("c")).status).toBe("ready");
     bench.expect(sequences(await bench.claim())).toEqual([1]);
   }),
-  it("leases the first of a message that came second in its batch", async (bench) => {
+  it("leases a message's first event although it is second in its batch", async (bench) => {
     const { leases } = await bench.step({ accepts: [bench.event(2), bench.event(1)], claim: { limit: 5 } });
     bench.expect(leases).toMatchObject([{ sequence: 1, acceptIndex: 1, missing: null }]);
   }),
@@ -143,7 +143,7 @@ export const recoveryCases: readonly ContractCase[] = [
     await expire(bench);
     bench.expect(await bench.step({ claim: { limit: 10 } })).toMatchObject({ leases: [], recoveryDue: true });
   }),
-  it("recovers one expired lease alone: the same event, one attempt more, a new epoch (I3, I7)", async (bench) => {
+  it("recovers one expired lease at a time: the same event, one more attempt, a new epoch (I3, I7)", async (bench) => {
     const [a, b] = [await expire(bench, "a"), await expire(bench, "b")];
     await bench.accept(bench.of("due", 1));
     const first = await bench.step({ claim: RECOVER });
@@ -161,7 +161,7 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(recovering.leases).toMatchObject([{ key: { messageId: "m" } }]);
     bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["a", "b"]);
   }),
-  it("recovers the event that was leased, also when an earlier one arrived meanwhile (I4)", async (bench) => {
+  it("recovers the leased event even if an earlier one arrived meanwhile (I4)", async (bench) => {
     await bench.accept(bench.event(3, { gapWaitMs: 0 }));
     const lease = await bench.claimOne();
     await bench.accept(bench.event(2), bench.event(4));
@@ -177,7 +177,7 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(await bench.at(1)).toMatchObject({ state: "pending", attempts: 2, errorCode: null });
     bench.expect(await bench.settle(bench.complete(current))).toEqual(["settled"]);
   }),
-  it("discards the event of an expired lease, whose holder settles nothing any more (I3)", async (bench) => {
+  it("discards the event of an expired lease, whose holder can no longer settle it (I3)", async (bench) => {
     const lease = await expire(bench);
     await bench.accept(bench.event(2));
     const discarded = { ok: true, event: lease.event, count: 1 };
@@ -187,7 +187,7 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1 });
     bench.expect(sequences(await bench.claim())).toEqual([2]);
   }),
-  it("erases the event of an expired lease, whose holder settles nothing any more (I3, I5)", async (bench) => {
+  it("erases the event of an expired lease, whose holder can no longer settle it (I3, I5)", async (bench) => {
     const lease = await expire(bench);
     bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 1 });
     bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
@@ -195,7 +195,7 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null });
     bench.expect(await bench.step({ claim: RECOVER })).toMatchObject({ leases: [], recoveryDue: false });
   }),
-  it("calls nothing in progress whose lease has expired: neither blocked, nor in a gap, nor to be replayed", async (bench) => {
+  it("does not report an expired lease as in progress: its lane is not blocked, not in a gap, and its event not replayable", async (bench) => {
     const lease = await expire(bench);
     await bench.accept(bench.event(2));
     const wrong = { ok: false, reason: "wrong_state" };
@@ -206,7 +206,7 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(await bench.claimOne(RECOVER)).toMatchObject({ event: lease.event, attempt: 2 });
   }),
   ...needing("durable", [
-    it("lets an operator act at once on what a process held that is gone", async (bench) => {
+    it("lets an operator act at once on the leases of a process that is gone", async (bench) => {
       await bench.store.close();
       bench.store = await bench.another("gone");
       await bench.accept(bench.event(1), bench.of("erased", 1));
@@ -218,7 +218,7 @@ export const recoveryCases: readonly ContractCase[] = [
       bench.expect(await bench.act({ kind: "erase", subject: { messageId: "erased" } })).toMatchObject({ ok: true });
     }),
   ]),
-  it("lets the holder of an expired lease settle or renew it as long as nobody recovered it (I3)", async (bench) => {
+  it("lets the holder of an expired lease settle or renew it until another process recovers it (I3)", async (bench) => {
     const lease = await expire(bench);
     bench.expect(await bench.store.extend([lease], 30_000)).toEqual([true]);
     bench.expect((await bench.step({ claim: { limit: 1 } })).recoveryDue).toBe(false);
@@ -226,7 +226,7 @@ export const recoveryCases: readonly ContractCase[] = [
     const result = await bench.step({ settles: [bench.complete(lease)], claim: { limit: 5 } });
     bench.expect(result).toMatchObject({ settled: [{ status: "settled" }], recoveryDue: false });
   }),
-  it("retires an event whose attempts are used up when its lease is recovered, and goes on (I7, I10)", async (bench) => {
+  it("retires an event without attempts left when its lease is recovered, and continues the lane (I7, I10)", async (bench) => {
     await expire(bench);
     await bench.accept(bench.event(2));
     const other = await expire(bench, "other");
@@ -244,21 +244,21 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(sequences(await bench.claim())).toEqual([2]);
     bench.expect((await bench.store.stats()).counters.deadLettered).toBe(3);
   }),
-  it("parks the lane of a retired event when asked to (I7)", async (bench) => {
+  it("blocks the lane of a retired event on request (I7)", async (bench) => {
     const stale = await expire(bench);
     await bench.accept(bench.event(2));
     await bench.step({ claim: { ...RECOVER, maxAttempts: 1, onDead: "block" } });
     bench.expect(await bench.lane()).toMatchObject({ status: "blocked", readyAt: null });
     bench.expect([await bench.claim(), await bench.settle(bench.complete(stale))]).toEqual([[], ["lost"]]);
   }),
-  it("retires in an ordinary claim too, and takes the next of that lane in the same turn (I7, I10)", async (bench) => {
+  it("retires in an ordinary claim too, and leases the lane's next event in the same turn (I7, I10)", async (bench) => {
     await bench.accept(bench.event(1), bench.event(2));
     await bench.settle(bench.retry(await bench.claimOne(), 0));
     const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 1 } });
     bench.expect(retired).toMatchObject([{ sequence: 1, state: "dead", errorCode: "attempts_exhausted", attempts: 1 }]);
     bench.expect(sequences(leases)).toEqual([2]);
   }),
-  it("looks at the limit of attempts before a gap: an event that is retired behind one skips nothing (I6, I7)", async (bench) => {
+  it("checks the limit of attempts before the gap: an event that is retired behind a gap skips nothing (I6, I7)", async (bench) => {
     await bench.accept(bench.event(4));
     await bench.clock.advance(90_000);
     const { leases, retired } = await bench.step({ claim: { limit: 5, maxAttempts: 0 } });
@@ -279,7 +279,7 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, dead: count });
   }),
   ...needing("durable", [
-    it("expires at once the leases of a process that is gone, attempt kept (I3, I7)", async (bench) => {
+    it("expires the leases of a process that is gone at once, and keeps the attempt (I3, I7)", async (bench) => {
       await bench.store.close();
       const crashed = await bench.another("gone");
       bench.store = crashed;
@@ -293,7 +293,7 @@ export const recoveryCases: readonly ContractCase[] = [
     }),
   ]),
   ...needing("shared", [
-    it("leaves the leases of a running process alone, and those of another host (I3)", async (bench) => {
+    it("leaves alone the leases of a running process and of another host (I3)", async (bench) => {
       await bench.accept(bench.event(1));
       const lease = await bench.claimOne({ leaseMs: 60_000 });
       const elsewhere = await bench.second();
@@ -308,7 +308,7 @@ export const recoveryCases: readonly ContractCase[] = [
       bench.store = first;
       bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
     }),
-    it("shares lanes out among its openings without giving one twice (I3)", async (bench) => {
+    it("distributes lanes among several open stores, each lane once (I3)", async (bench) => {
       const ids = Array.from({ length: 20 }, (_, index) => `m${index}`);
       await bench.accept(...ids.map((id) => bench.of(id, 1)));
       const [first, second] = [bench.store, await bench.another()];

@@ -99,7 +99,7 @@ async function handOuts(bench: Bench): Promise<unknown[]> {
 }
 
 export const copyCases: readonly ContractCase[] = [
-  it("gives all that it keeps to another store, and keeps it", async (bench) => {
+  it("exports everything to another store, and keeps it", async (bench) => {
     await fill(bench);
     const other = await beside(bench);
     const before = await view(bench);
@@ -110,13 +110,13 @@ export const copyCases: readonly ContractCase[] = [
     bench.expect(await view(other)).toEqual(before);
     bench.expect((await bench.lane("leased")).status).toBe("leased");
   }),
-  it("takes another store's inbox, and shows it as that one did", async (bench) => {
+  it("imports another store's inbox, and shows the same", async (bench) => {
     const other = await takeFilled(bench);
     bench.expect(await view(bench)).toEqual(await view(other));
     const { status, readyAt, events } = await bench.lane("leased");
     bench.expect([status, (readyAt ?? 0) <= bench.clock.now(), events[0]?.attempts]).toEqual(["ready", true, 1]);
   }),
-  it("hands out what it took in the order in which the other store would have (I4)", async (bench) => {
+  it("leases imported events in the same order as the other store (I4)", async (bench) => {
     const other = await takeFilled(bench);
     const twin = await beside(bench);
     await copyOpen({ from: other.store, to: twin.store }, bench.clock);
@@ -125,7 +125,7 @@ export const copyCases: readonly ContractCase[] = [
     twin.clock.set(startedAt);
     bench.expect(own).toEqual(await handOuts(twin));
   }),
-  it("knows the identities that it took, and gives new events higher ids (I1)", async (bench) => {
+  it("recognises imported identities, and assigns higher ids to new events (I1)", async (bench) => {
     const other = await takeFilled(bench);
     const newestId = async () => bench.only(await bench.find({ order: "newest", limit: 1 })).id;
     const newest = await newestId();
@@ -137,7 +137,7 @@ export const copyCases: readonly ContractCase[] = [
     await bench.act({ kind: "unblock", lane: (await bench.lane("blocked")).id });
     bench.expect((await bench.store.audit(10)).map(({ id }) => id)).toEqual([3, 2, 1]);
   }),
-  it("takes a page twice without doubling anything, and says how far it came", async (bench) => {
+  it("imports a page twice without duplicates, and reports its progress", async (bench) => {
     const other = await beside(bench);
     await fill(other);
     const source = "elsewhere:";
@@ -157,7 +157,7 @@ export const copyCases: readonly ContractCase[] = [
     bench.expect((await bench.store.export(0, 100)).length).toBe(5);
     bench.expect((await bench.store.export(last, 100)).length).toBe(0);
   }),
-  it("takes an audit row whose actor was named with a NUL", async (bench) => {
+  it("imports an audit row whose actor has a NUL in the name", async (bench) => {
     const other = await beside(bench);
     await other.accept(other.event(1));
     await other.store.act({ kind: "reveal", lane: (await other.lane()).id }, "some\0one");
@@ -165,7 +165,7 @@ export const copyCases: readonly ContractCase[] = [
     const [row] = await bench.store.audit(10);
     bench.expect(row?.by.replace("\ufffd", "\0")).toBe("some\0one");
   }),
-  it("refuses to be opened for work while a copy into it has not ended", async (bench) => {
+  it("refuses to open for work while a copy into it is unfinished", async (bench) => {
     await bench.store.import({ ...NOTHING, source: "elsewhere:" });
     await bench.store.close();
     const opening = await bench.open().then(
@@ -182,14 +182,14 @@ export const copyCases: readonly ContractCase[] = [
     await bench.store.close();
     await bench.open();
   }),
-  it("refuses what comes from elsewhere, or when it holds something else", async (bench) => {
+  it("refuses an import when it already holds events, or events from another source", async (bench) => {
     await bench.handle(bench.event(1));
     bench.expect(await bench.store.import({ ...NOTHING, source: "elsewhere:" })).toEqual({ ok: false });
     const other = await beside(bench);
     await other.store.import({ ...NOTHING, source: "elsewhere:" });
     bench.expect(await other.store.import({ ...NOTHING, source: "third:" })).toEqual({ ok: false });
   }),
-  it("refuses another source than the first one's, and takes nothing after the end", async (bench) => {
+  it("refuses another source than the first, and imports nothing after the end", async (bench) => {
     const other = await beside(bench);
     await other.accept(other.of("a", 1));
     await copyOpen({ from: other.store, to: bench.store }, bench.clock);
@@ -200,7 +200,7 @@ export const copyCases: readonly ContractCase[] = [
     bench.expect(await bench.store.import({ ...NOTHING, source, lanes })).toMatchObject({ ok: true, finished: true });
     bench.expect(sequences(await bench.find())).toEqual([1]);
   }),
-  it("gives bodies and the first that differed byte for byte, and null for those that are gone", async (bench) => {
+  it("exports bodies and the first conflicting bodies byte for byte, and null for erased ones", async (bench) => {
     const raw = bytes(`{"big":"${"é😀\\u0000".repeat(20_000)}"}`);
     await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "one" }));
     await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "two" }));

@@ -31,7 +31,7 @@ async function askAndErase(bench: Bench, subject: Subject): Promise<readonly Sub
 }
 
 export const subjectCases: readonly ContractCase[] = [
-  it("tells of an event its body, number, reference, error, failed attempts and the conflicting body, as plain JSON", async (bench) => {
+  it("exports an event's body, number, reference, error, failed attempts and conflicting body as plain JSON", async (bench) => {
     const wish = { peer: PEER, externalReference: "order 7", note: "first" };
     await bench.accept(bench.event(1, wish), bench.event(1, { ...wish, note: "second" }));
     const failure = { code: "handler_failed", message: "No route to …01.", durationMs: 5 };
@@ -47,7 +47,7 @@ export const subjectCases: readonly ContractCase[] = [
     bench.expect([body, conflict?.body].map((one) => JSON.stringify(one).includes("first"))).toEqual([true, false]);
     bench.expect(JSON.stringify(conflict?.body).includes("second")).toBe(true);
   }),
-  it("tells of a number what erasing it takes: lanes, events of unknown types, quarantined bodies", async (bench) => {
+  it("exports for a number what erasing it removes: lanes, events of unknown types, quarantined bodies", async (bench) => {
     const named = [unlanedEvent(bench, { from: PEER }), unlanedEvent(bench, { from: `${PEER}2` })];
     const read = { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) };
     const bodies = [`{"to":"${PEER}"`, "{of no interest"].map((text) => bench.quarantine(text));
@@ -59,7 +59,7 @@ export const subjectCases: readonly ContractCase[] = [
     bench.expect(records.map(({ kind }) => kind)).toEqual(["event", "event", "event", "event", "quarantined"]);
     bench.expect(JSON.stringify(records).includes("5550002")).toBe(false);
   }),
-  it("tells of a message what erasing it takes, in every state, and bytes that are no text in base64", async (bench) => {
+  it("exports for a message what erasing it removes, in every state, and bytes that are not text as base64", async (bench) => {
     await bench.handle(bench.of("msg_1", 1));
     const inbound = bench.of("msg_1", 0, { lane: { tag: "inbound" } });
     const broken = bench.quarantine("", { raw: Buffer.concat([bytes("{msg_1,"), Buffer.of(0xff)]) });
@@ -68,7 +68,7 @@ export const subjectCases: readonly ContractCase[] = [
     bench.expect(records.map(({ state }) => state)).toEqual(["done", "pending", "pending", "held"]);
     bench.expect(records[3]?.body).toEqual({ base64: Buffer.from(broken.raw).toString("base64") });
   }),
-  it("tells of many messages and quarantined bodies of one number, page after page", async (bench) => {
+  it("exports many messages and quarantined bodies of one number, page by page", async (bench) => {
     const bodies = Array.from({ length: 120 }, (_, index) => bench.quarantine(`{${index} ${PEER}`));
     await bench.step({ quarantines: bodies });
     const ids = Array.from({ length: 600 }, (_, index) => `m${index}`);
@@ -124,7 +124,7 @@ export const eraseCases: readonly ContractCase[] = [
     bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
     bench.expect((await bench.find({ peer: "+15550002" })).length).toBe(1);
   }),
-  it("counts what still held something: nothing where it was erased before", async (bench) => {
+  it("counts only the events that still held data, none when erased before", async (bench) => {
     await bench.accept(bench.event(1, { peer: PEER, externalReference: "order 7" }), bench.of("m2", 1, { peer: PEER }));
     const erase = (subject: { peer: string } | { messageId: string }) => bench.act({ kind: "erase", subject });
     bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 1 });
@@ -135,7 +135,7 @@ export const eraseCases: readonly ContractCase[] = [
       .expect((await bench.store.audit(10)).map(({ detail }) => detail))
       .toEqual(["0 rows", "1 rows", "0 rows", "1 rows"]);
   }),
-  it("counts an event of which only an attempt's text was left", async (bench) => {
+  it("counts an event that held only an attempt's text", async (bench) => {
     await bench.accept(bench.event(1, { peer: null, externalReference: null }));
     const failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
     await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
@@ -147,7 +147,7 @@ export const eraseCases: readonly ContractCase[] = [
     const erase = () => bench.act({ kind: "erase", subject: { messageId: "m" } });
     bench.expect([await erase(), await erase()]).toMatchObject([{ count: 1 }, { count: 0 }]);
   }),
-  it("erases a message, and discards what of it was pending (I5, I10)", async (bench) => {
+  it("erases a message, and discards its pending events (I5, I10)", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.accept(bench.event(2), bench.event(4), bench.event(0, { lane: { tag: "inbound" } }), bench.of("m2", 1));
     const finishedAt = bench.clock.now();
@@ -161,7 +161,7 @@ export const eraseCases: readonly ContractCase[] = [
     bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["m2"]);
     bench.expect((await bench.store.stats()).counters.discarded).toBe(3);
   }),
-  it("ends the wait of a blocked lane with the events that waited: later ones wait for their own time (I6)", async (bench) => {
+  it("ends the wait of a blocked lane when its waiting events are erased: later ones wait for their own time (I6)", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.accept(bench.event(3));
     await bench.act({ kind: "replay", event: (await bench.at(1)).id });
@@ -174,7 +174,7 @@ export const eraseCases: readonly ContractCase[] = [
     const since = bench.clock.now();
     bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
   }),
-  it("erases a lane in backoff and a blocked one; the blocked one stays so", async (bench) => {
+  it("erases a lane in backoff and a blocked one, which stays blocked", async (bench) => {
     await bench.accept(bench.of("a", 1, { peer: PEER }), bench.of("b", 1, { peer: PEER }), bench.of("b", 2));
     const [a, b] = await bench.claimTwo();
     await bench.settle(bench.retry(a, 600_000), bench.dead(b, "block"));
@@ -207,7 +207,7 @@ export const eraseCases: readonly ContractCase[] = [
     const { gauges } = await bench.store.stats();
     bench.expect(gauges).toMatchObject({ quarantined: 1, quarantinedBytes: "{of no interest".length });
   }),
-  it("erases the body of a replayed row, which goes on to tell what it became (I8)", async (bench) => {
+  it("erases the body of a replayed row, which still names its event (I8)", async (bench) => {
     const { event } = await replayFromQuarantine(bench, `{"to":"${PEER}"`);
     // Of a message that tells another number: only what was quarantined names this one.
     bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
@@ -252,7 +252,7 @@ export const eraseCases: readonly ContractCase[] = [
     bench.expect((await bench.store.stats()).counters.discarded).toBe(4);
     bench.expect((await bench.claim()).length).toBe(2);
   }),
-  it("erases no event whose body names the number while it is being handled", async (bench) => {
+  it("does not erase an event whose body names the number while it is being handled", async (bench) => {
     await bench.accept(unlanedEvent(bench, { from: PEER }));
     const lease = await bench.claimOne();
     await bench.accept(bench.of("a", 1, { peer: PEER }));
@@ -262,7 +262,7 @@ export const eraseCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(lease));
     bench.expect(await bench.act(request)).toEqual({ ok: true, count: 2 });
   }),
-  it("tells a message id in a quarantined body from a longer one, whether the body is JSON or not", async (bench) => {
+  it("does not mistake a longer message id in a quarantined body, JSON or not", async (bench) => {
     const bodies = ['{"id":"msg_10"}', '["msg_1"]', '["msg\\u005f1"]', "{msg_10", "{msg_1,"];
     await bench.step({ quarantines: bodies.map((body) => bench.quarantine(body)) });
     const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;

@@ -27,7 +27,7 @@ async function replayedThen(bench: Bench, replayed: number, next: number): Promi
 }
 
 export const replayCases: readonly ContractCase[] = [
-  it("misses no sequence that a replay handed out: the next follows at once (I4, I6)", async (bench) => {
+  it("does not miss a sequence that was replayed: the next event follows at once (I4, I6)", async (bench) => {
     await bench.accept(bench.event(1), bench.event(2), bench.event(3));
     await bench.settle(bench.dead(await bench.claimOne(), "block"));
     await replay(bench, 2);
@@ -35,14 +35,14 @@ export const replayCases: readonly ContractCase[] = [
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, forced: false, missing: null });
     bench.expect((await bench.lane()).gaps).toEqual([]);
   }),
-  it("tells of no order in a replay before anything was handed out (I4)", async (bench) => {
+  it("does not call a replay out of order before any event of the lane was leased (I4)", async (bench) => {
     await bench.accept(bench.event(-1));
     await bench.act({ kind: "discard", event: (await bench.at(-1)).id });
     bench.expect((await bench.lane()).cursor).toBe(null);
     await replay(bench, -1);
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: -1, forced: true, outOfOrder: false });
   }),
-  it("replays a done event: flagged, attempts anew, the cursor left (I4, I8)", async (bench) => {
+  it("replays a done event as forced, with new attempts, and leaves the cursor (I4, I8)", async (bench) => {
     const event = bench.event(1);
     await bench.handle(event);
     await bench.handle(bench.event(2));
@@ -73,7 +73,7 @@ export const replayCases: readonly ContractCase[] = [
     await replay(bench, 1);
     await replayedThen(bench, 1, 3);
   }),
-  it("replays behind a head that backs off without cutting its wait short", async (bench) => {
+  it("replays behind a head that backs off without shortening its wait", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.handle(bench.event(2));
     await replay(bench, 1);
@@ -122,7 +122,7 @@ export const replayCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(lease));
     bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince, readyAt });
   }),
-  it("tries a replay again only after an earlier event that came meanwhile, and after its gap (I4, I6)", async (bench) => {
+  it("retries a replay only after an earlier event that arrived meanwhile, and after its gap (I4, I6)", async (bench) => {
     await bench.accept(bench.event(3));
     await bench.act({ kind: "discard", event: (await bench.at(3)).id });
     await replay(bench, 3);
@@ -138,7 +138,7 @@ export const replayCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(earlier));
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, attempt: 2, forced: true });
   }),
-  it("replays one event while another of its lane is being handled, after it (I3)", async (bench) => {
+  it("replays an event while another of its lane is being handled, and leases it afterwards (I3)", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.accept(bench.event(2));
     const lease = await bench.claimOne();
@@ -148,7 +148,7 @@ export const replayCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(lease));
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 1, forced: true });
   }),
-  it("refuses to replay what is not there or has no body any more", async (bench) => {
+  it("refuses to replay an event that does not exist or has no body any more", async (bench) => {
     bench.expect(await bench.act({ kind: "replay", event: 1e9 })).toEqual({ ok: false, reason: "not_found" });
     await bench.handle(bench.event(1));
     await bench.act({ kind: "erase", subject: { messageId: "m" } });
@@ -193,7 +193,7 @@ export const operatorCases: readonly ContractCase[] = [
     await discard(bench, 6);
     bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null, gapSince: null });
   }),
-  it("waits for no sequence that was discarded ahead of its turn: it can not come any more (I6)", async (bench) => {
+  it("does not wait for a sequence that was discarded early: it cannot arrive any more (I6)", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.accept(bench.event(3));
     await discard(bench, 3);
@@ -202,7 +202,7 @@ export const operatorCases: readonly ContractCase[] = [
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 4, missing: null });
     bench.expect((await bench.lane()).gaps).toEqual([]);
   }),
-  it("refuses to discard a leased event, a finished one and none (I8)", async (bench) => {
+  it("refuses to discard a leased, a finished and an unknown event (I8)", async (bench) => {
     await bench.accept(bench.event(1));
     const lease = await bench.claimOne();
     bench.expect(await discard(bench, 1)).toEqual({ ok: false, reason: "in_progress" });
@@ -225,14 +225,14 @@ export const operatorCases: readonly ContractCase[] = [
     await discard(bench, 1);
     bench.expect(sequences(await bench.claim())).toEqual([2]);
   }),
-  it("discards behind a lane's backoff without cutting it short", async (bench) => {
+  it("discards behind a lane's backoff without shortening it", async (bench) => {
     await bench.accept(bench.event(1), bench.event(2));
     await bench.settle(bench.retry(await bench.claimOne(), 600_000));
     const { readyAt } = await bench.lane();
     await discard(bench, 2);
     bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt, cursor: 2 });
   }),
-  it("ends a gap's wait with the event that waited: the next one waits for as long as any (I6)", async (bench) => {
+  it("ends a gap's wait when the waiting event is discarded: the next one waits for its full gap wait (I6)", async (bench) => {
     await bench.accept(bench.event(1), bench.event(3));
     await bench.settle(bench.complete(await bench.claimOne()));
     await replay(bench, 1);
@@ -248,7 +248,7 @@ export const operatorCases: readonly ContractCase[] = [
     await discard(bench, 5);
     bench.expect(await bench.lane()).toMatchObject({ status: "ready", gapSince: null });
   }),
-  it("ends a gap's wait with the event that waited first: one that came later waits for its own time (I6)", async (bench) => {
+  it("ends a gap's wait when the first waiting event is discarded: a later one waits for its own time (I6)", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.accept(bench.event(3));
     await bench.clock.advance(89_000);
@@ -260,7 +260,7 @@ export const operatorCases: readonly ContractCase[] = [
     await discard(bench, 12);
     bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
   }),
-  it("ends a gap's wait when the event that waited is replayed ahead of its turn (I6)", async (bench) => {
+  it("ends a gap's wait when the waiting event is replayed early (I6)", async (bench) => {
     await bench.accept(bench.event(1), bench.event(3));
     await bench.settle(bench.complete(await bench.claimOne()));
     await replay(bench, 1);
@@ -296,7 +296,7 @@ export const operatorCases: readonly ContractCase[] = [
     bench.expect(await bench.lane()).toMatchObject({ cursor: 3, gaps: [{ from: 1, to: 2 }] });
     bench.expect(await bench.act({ kind: "release_gap", lane: 1e9 })).toEqual({ ok: false, reason: "not_found" });
   }),
-  it("replays a quarantined body as the event it turned out to be (I10)", async (bench) => {
+  it("replays a quarantined body as an event (I10)", async (bench) => {
     const quarantine = await quarantined(bench);
     const event = bench.event(1);
     const request = { kind: "replay_quarantined", quarantine, event, lateEvents: "record" } as const;
@@ -320,7 +320,7 @@ export const operatorCases: readonly ContractCase[] = [
     await bench.act({ ...late, quarantine: await quarantined(bench, "{also broken") });
     bench.expect(await bench.at(1)).toMatchObject({ state: "late", late: true });
   }),
-  it("replays and discards only from the state that was asked for, if one was", async (bench) => {
+  it("replays and discards only from the requested state, if the request names one", async (bench) => {
     await bench.accept(bench.event(1));
     await bench.settle(bench.dead(await bench.claimOne()));
     const { id } = await bench.at(1);
@@ -332,7 +332,7 @@ export const operatorCases: readonly ContractCase[] = [
     bench.expect(await bench.act({ kind: "replay", event: id, from: "dead" })).toEqual(wrong);
     bench.expect(await bench.at(1)).toMatchObject({ state: "done", outcome: "handled" });
   }),
-  it("replays and discards only what ended at the time that was asked for, if one was", async (bench) => {
+  it("replays and discards only an event that ended at the requested time, if the request names one", async (bench) => {
     await bench.accept(bench.event(1));
     await bench.settle(bench.dead(await bench.claimOne()));
     const { id, finishedAt } = await bench.at(1);

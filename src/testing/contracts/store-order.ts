@@ -14,7 +14,7 @@ function gapBegins(answer: Acceptance | SettleResult | undefined): true | undefi
 }
 
 export const gapCases: readonly ContractCase[] = [
-  it("says once that a gap begins: as an event comes that waits, and not for those behind it or within the gap", async (bench) => {
+  it("reports once that a gap begins: for the event that waits, not for events behind it or within the gap", async (bench) => {
     const answers = [];
     for (const sequence of [1, 5, 6, 3]) {
       const { accepted } = await bench.accept(bench.event(sequence));
@@ -25,7 +25,7 @@ export const gapCases: readonly ContractCase[] = [
     const { accepted } = await bench.accept(bench.event(2), bench.of("other", 2), bench.event(1));
     bench.expect(accepted.map(gapBegins)).toEqual([undefined, true, undefined]);
   }),
-  it("says that a gap begins as the event before it ends, whichever way it ends", async (bench) => {
+  it("reports that a gap begins when the event before it ends, in whichever way", async (bench) => {
     const ends = [
       (lease: Lease) => bench.complete(lease),
       (lease: Lease) => bench.complete(lease, "unhandled"),
@@ -40,7 +40,7 @@ export const gapCases: readonly ContractCase[] = [
       bench.expect((await bench.lane(message)).status).toBe("gap");
     }
   }),
-  it("does not say it where the event before ends and nothing is missing, or is tried again", async (bench) => {
+  it("reports no gap when the event before it is retried, or when it ends and nothing is missing", async (bench) => {
     await bench.accept(bench.event(1), bench.event(2), bench.event(4));
     const first = await bench.claimOne();
     bench.expect((await bench.settled([bench.retry(first, 1_000)])).map(gapBegins)).toEqual([undefined]);
@@ -48,7 +48,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([undefined]);
     bench.expect((await bench.settled([bench.complete(await bench.claimOne())])).map(gapBegins)).toEqual([true]);
   }),
-  it("hands out a message's events one by one in ascending sequence, however they arrived (RCV-7, I3, I4)", async (bench) => {
+  it("leases a message's events one by one in ascending sequence, whatever their order of arrival (RCV-7, I3, I4)", async (bench) => {
     await bench.accept(bench.event(3), bench.event(1));
     await bench.accept(bench.event(4), bench.event(2));
     const seen: number[] = [];
@@ -61,7 +61,7 @@ export const gapCases: readonly ContractCase[] = [
       .expect(await bench.lane())
       .toMatchObject({ status: "idle", readyAt: null, gapSince: null, cursor: 4, gaps: [] });
   }),
-  it("keeps 4 waiting for 1 until its gap wait is over, and then tells what is missing (RCV-7, I6)", async (bench) => {
+  it("lets 4 wait for 1 until its gap wait is over, and then reports the missing sequences (RCV-7, I6)", async (bench) => {
     await bench.accept(bench.event(4));
     const since = bench.clock.now();
     bench.expect(await bench.lane()).toMatchObject({ status: "gap", gapSince: since, readyAt: since + 90_000 });
@@ -74,7 +74,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect(lane.gaps).toEqual([{ from: 1, to: 3, skippedAt: since + 90_000, filledAt: null }]);
     bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
   }),
-  it("hands out what fills a gap just before its deadline, in its place (RCV-7)", async (bench) => {
+  it("leases in order an event that fills a gap just before the deadline (RCV-7)", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.accept(bench.event(3));
     await bench.clock.advance(89_999);
@@ -86,7 +86,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: null });
     bench.expect((await bench.lane()).gaps).toEqual([]);
   }),
-  it("takes what fills a gap just after it was given up for late, and marks the gap filled (RCV-7, I6)", async (bench) => {
+  it("treats an event that fills a gap just after the deadline as late, and marks the gap filled (RCV-7, I6)", async (bench) => {
     await bench.handle(bench.event(1));
     await bench.accept(bench.event(3));
     await bench.clock.advance(90_000);
@@ -97,7 +97,7 @@ export const gapCases: readonly ContractCase[] = [
     const lane = await bench.lane();
     bench.expect(lane.gaps).toMatchObject([{ from: 2, to: 2, filledAt: bench.clock.now() }]);
   }),
-  it("does not give up a gap that was due but is filled before the head is claimed (I6)", async (bench) => {
+  it("does not skip a gap that was due but is filled before the head is claimed (I6)", async (bench) => {
     await bench.accept(bench.event(2));
     await bench.clock.advance(100_000);
     const { leases } = await bench.step({ accepts: [bench.event(1)], claim: { limit: 0 } });
@@ -105,7 +105,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect(sequences(await bench.claim())).toEqual([1]);
     bench.expect((await bench.lane()).gaps).toEqual([]);
   }),
-  it("waits anew for a second gap, from when the cursor moved (I6)", async (bench) => {
+  it("starts a new wait for a second gap when the cursor moved (I6)", async (bench) => {
     await bench.accept(bench.event(3), bench.event(6));
     await bench.clock.advance(90_000);
     const third = await bench.claimOne();
@@ -121,7 +121,7 @@ export const gapCases: readonly ContractCase[] = [
       { from: 4, to: 5 },
     ]);
   }),
-  it("keeps a gap's start when a lower head arrives, and takes that head's own wait", async (bench) => {
+  it("keeps a gap's start when a lower head arrives, and uses that head's own wait", async (bench) => {
     await bench.accept(bench.event(5, { gapWaitMs: 20 * MINUTE }));
     const since = bench.clock.now();
     await bench.clock.advance(MINUTE);
@@ -133,7 +133,7 @@ export const gapCases: readonly ContractCase[] = [
     await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
     bench.expect(await bench.store.nextDue()).toBe(5 * MINUTE);
   }),
-  it("waits a gap out in full when the head itself came more than 85 minutes after it occurred", async (bench) => {
+  it("waits for the whole gap wait when the head itself arrived more than 85 minutes after it occurred", async (bench) => {
     const occurredAt = bench.clock.now() - 86 * MINUTE;
     await bench.accept(bench.event(2, { occurredAt, gapWaitMs: 22 * MINUTE }));
     bench.expect(await bench.store.nextDue()).toBe(22 * MINUTE);
@@ -143,7 +143,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 4, missing: { from: 1, to: 3 } });
     bench.expect((await bench.lane()).gaps).toMatchObject([{ from: 1, to: 3 }]);
   }),
-  it("tells what is missing on every attempt and records it once (I6)", async (bench) => {
+  it("reports the missing sequences on every attempt and records them once (I6)", async (bench) => {
     await bench.accept(bench.event(3, { gapWaitMs: 0 }));
     for (let attempt = 1; attempt <= 3; attempt++) {
       const lease = await bench.claimOne();
@@ -154,7 +154,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(1);
   }),
   {
-    name: 'takes the first arrival for the first with firstSequence "any", and waits from then on (RCV-7)',
+    name: 'treats the first arrival as the first event with firstSequence "any", and waits from then on (RCV-7)',
     firstSequence: "any",
     async run(bench) {
       bench.expect(await bench.handle(bench.event(7))).toMatchObject({ sequence: 7, missing: null });
@@ -174,7 +174,7 @@ export const gapCases: readonly ContractCase[] = [
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 0, missing: null });
     },
   },
-  it("never waits with inbound and unlaned events", async (bench) => {
+  it("never lets inbound and unlaned events wait", async (bench) => {
     const inbound = bench.event(0, { lane: { tag: "inbound" } });
     const unlaned = bench.event(0, { lane: { tag: "unlaned", apiClientId: "", messageId: "0a".repeat(32) } });
     const far = bench.event(9, { lane: { tag: "unlaned", messageId: "0b".repeat(32) } });
@@ -183,7 +183,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect(leases).toMatchObject([{ missing: null }, { missing: null }, { missing: null }]);
     bench.expect(leases.map((lease) => lease.key.tag)).toEqual(["inbound", "unlaned", "unlaned"]);
   }),
-  it("ends no wait when the clock goes back an hour, and the longest when it goes back further (I6)", async (bench) => {
+  it("ends no wait when the clock goes back an hour, and the longest waits when it goes back further (I6)", async (bench) => {
     const longest = 24 * HOUR;
     await bench.accept(bench.of("leased", 1));
     await bench.claimOne({ leaseMs: longest });
@@ -200,7 +200,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect(leases.map(({ key }) => key.messageId).sort()).toEqual(["failed", "waits"]);
     bench.expect(recoveryDue).toBe(true);
   }),
-  it("gives up a gap that is released though the clock was set back since it began, and records it (I6)", async (bench) => {
+  it("skips and records a released gap although the clock was set back since the gap began (I6)", async (bench) => {
     await bench.accept(bench.event(3));
     bench.clock.set(bench.clock.now() - HOUR);
     const { id } = await bench.lane();
@@ -211,13 +211,13 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect({ cursor, gapSince }).toEqual({ cursor: 3, gapSince: null });
     bench.expect(gaps).toEqual([{ from: 1, to: 2, skippedAt: bench.clock.now(), filledAt: null }]);
   }),
-  it("counts a wait further ahead than any can be as over: the clock went back", async (bench) => {
+  it("ends a wait that is further ahead than any wait can be, because the clock went back", async (bench) => {
     await bench.accept(bench.event(2));
     bench.clock.set(bench.clock.now() - 25 * HOUR);
     bench.expect(await bench.store.nextDue()).toBe(0);
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, missing: { from: 1, to: 1 } });
   }),
-  it("hands out what is due before what lies too far ahead, and each once", async (bench) => {
+  it("leases due lanes before lanes that are too far ahead, each once", async (bench) => {
     await bench.accept(bench.of("far", 2), bench.of("farther", 2));
     bench.clock.set(bench.clock.now() - 25 * HOUR);
     await bench.accept(bench.of("near", 1));
@@ -226,7 +226,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect([names[0], names.slice(1).sort()]).toEqual(["near", ["far", "farther"]]);
     bench.expect(await bench.claim()).toEqual([]);
   }),
-  it("hands out what is ready after the clock was set back an hour; what waits goes on waiting (I5, I6)", async (bench) => {
+  it("leases ready lanes after the clock was set back an hour, while waiting lanes go on waiting (I5, I6)", async (bench) => {
     await bench.accept(bench.of("ready", 1), bench.of("waits", 2));
     bench.clock.set(bench.clock.now() - HOUR);
     bench.expect(await bench.store.nextDue()).toBe(0);
@@ -234,7 +234,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.expect(await bench.store.nextDue()).toBe(30_000);
   }),
   ...needing("durable", [
-    it("hands out what is ready after the clock was set back while the inbox was closed (I5)", async (bench) => {
+    it("leases ready lanes after the clock was set back while the inbox was closed (I5)", async (bench) => {
       await bench.accept(bench.event(1));
       await bench.store.close();
       bench.clock.set(bench.clock.now() - HOUR);
@@ -254,7 +254,7 @@ async function skipTo5(bench: Bench): Promise<void> {
 }
 
 export const lateCases: readonly ContractCase[] = [
-  it("records a late event without handing it out (I4, I10, RCV-7)", async (bench) => {
+  it("records a late event without leasing it (I4, I10, RCV-7)", async (bench) => {
     await skipTo5(bench);
     const now = bench.clock.now();
     const { accepted, leases } = await bench.step({
@@ -270,7 +270,7 @@ export const lateCases: readonly ContractCase[] = [
       .expect((await bench.step({ accepts: [bench.event(3)], lateEvents: "record" })).accepted)
       .toMatchObject([{ outcome: "duplicate", state: "late" }]);
   }),
-  it("hands out a late event flagged, and leaves the cursor (I4)", async (bench) => {
+  it("leases a late event with the flag `late`, and leaves the cursor (I4)", async (bench) => {
     await skipTo5(bench);
     bench.expect((await bench.accept(bench.event(3))).accepted).toMatchObject([{ outcome: "late" }]);
     const lease = await bench.claimOne();
@@ -282,7 +282,7 @@ export const lateCases: readonly ContractCase[] = [
       .expect(await bench.lane())
       .toMatchObject({ status: "idle", cursor: 5, gaps: [{ filledAt: bench.clock.now() }] });
   }),
-  it("shows a gap as filled only by an event that lies in it (I6)", async (bench) => {
+  it("marks a gap as filled only for an event inside it (I6)", async (bench) => {
     await bench.handle(bench.event(1));
     for (const sequence of [4, 7, 10]) await bench.handle(bench.event(sequence, { gapWaitMs: 0 }));
     const filled = async () => (await bench.lane()).gaps.map(({ to, filledAt }) => [to, filledAt]);
@@ -300,13 +300,13 @@ export const lateCases: readonly ContractCase[] = [
       [9, null],
     ]);
   }),
-  it("takes an event of the cursor's own sequence for on time", async (bench) => {
+  it("treats an event with the cursor's own sequence as on time", async (bench) => {
     await skipTo5(bench);
     const event = bench.event(5, { eventType: "message.failed" });
     bench.expect((await bench.accept(event)).accepted).toMatchObject([{ outcome: "accepted" }]);
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 5, late: false, outOfOrder: false });
   }),
-  it("takes an event below a cursor that is still being handled for late (I4)", async (bench) => {
+  it("treats an event below the cursor as late while the cursor's event is being handled (I4)", async (bench) => {
     await bench.accept(bench.event(3, { gapWaitMs: 0 }));
     const lease = await bench.claimOne();
     bench.expect((await bench.accept(bench.event(2))).accepted).toMatchObject([{ outcome: "late" }]);
@@ -314,7 +314,7 @@ export const lateCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(lease));
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, late: true });
   }),
-  it("hands out late events while the head's gap is waited for, and that wait keeps its start (I4, I6)", async (bench) => {
+  it("leases late events while the head waits for its gap, and that wait keeps its start (I4, I6)", async (bench) => {
     await skipTo5(bench);
     await bench.accept(bench.event(8));
     const since = bench.clock.now();
@@ -328,7 +328,7 @@ export const lateCases: readonly ContractCase[] = [
     await bench.clock.advance(40_000);
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 8, missing: { from: 6, to: 7 } });
   }),
-  it("hands out events on time before late ones (I4)", async (bench) => {
+  it("leases events on time before late ones (I4)", async (bench) => {
     await skipTo5(bench);
     await bench.accept(bench.event(2), bench.event(6));
     const on = await bench.claimOne();
@@ -336,7 +336,7 @@ export const lateCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(on));
     bench.expect(sequences(await bench.claim())).toEqual([2]);
   }),
-  it("interrupts a lane's backoff for an event that comes first, and does not resume that wait (I4)", async (bench) => {
+  it("interrupts a lane's backoff for an earlier event, and does not resume that wait (I4)", async (bench) => {
     await skipTo5(bench);
     await bench.accept(bench.event(2));
     await bench.settle(bench.retry(await bench.claimOne(), 600_000));
@@ -347,7 +347,7 @@ export const lateCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(next));
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, attempt: 2 });
   }),
-  it("leaves a lane in backoff for an event that comes later (I4)", async (bench) => {
+  it("does not interrupt a lane's backoff for a later event (I4)", async (bench) => {
     await bench.accept(bench.event(1));
     await bench.settle(bench.retry(await bench.claimOne(), 60_000));
     const { readyAt } = await bench.lane();

@@ -36,7 +36,7 @@ export const pruneCases: readonly ContractCase[] = [
     bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(["witness"]);
     bench.expect((await bench.accept(bench.of("handled", 1))).accepted).toMatchObject([{ outcome: "accepted" }]);
   }),
-  it("gives each event its own client and type after names went with their last rows", async (bench) => {
+  it("returns each event's own client and type after names were pruned with their last rows", async (bench) => {
     await witness(bench);
     const named = (id: string, name: string) =>
       bench.of(id, 1, { eventType: `message.${name}`, lane: { apiClientId: `client ${name}` } });
@@ -78,7 +78,7 @@ export const pruneCases: readonly ContractCase[] = [
       bench.expect(await bench.claim()).toMatchObject([rare, rare]);
     }),
   ]),
-  it("never prunes pending events, and dead letters only at the very last (I10)", async (bench) => {
+  it("never prunes pending events, and prunes dead letters last (I10)", async (bench) => {
     await witness(bench);
     await bench.accept(bench.of("dead", 1), bench.of("pending", 2));
     await bench.settle(bench.dead(await bench.claimOne()));
@@ -121,7 +121,7 @@ export const pruneCases: readonly ContractCase[] = [
     await days(bench, 1);
     bench.expect(await bench.store.prune(policy)).toMatchObject({ bodies: 1, events: 0 });
   }),
-  it("keeps a lane and its gaps until its last event goes, and no attempts of events that went", async (bench) => {
+  it("keeps a lane and its gaps until its last event is pruned, but no attempts of pruned events", async (bench) => {
     await witness(bench);
     await bench.accept(bench.event(3, { gapWaitMs: 0 }));
     await bench.settle(bench.retry(await bench.claimOne(), 0));
@@ -144,7 +144,7 @@ export const pruneCases: readonly ContractCase[] = [
     await bench.accept(bench.of("new", 1));
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 1 });
   }),
-  it("counts the retention of what ended while the clock was set back from its acceptance (I1, I10)", async (bench) => {
+  it("counts retention from the acceptance of an event that ended while the clock was set back (I1, I10)", async (bench) => {
     await witness(bench);
     await bench.accept(bench.of("dead", 1), bench.of("unhandled", 1));
     const rightTime = bench.clock.now();
@@ -157,7 +157,7 @@ export const pruneCases: readonly ContractCase[] = [
     await days(bench, 61);
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 2, lanes: 2 });
   }),
-  it("counts the retention of what was accepted while the clock was set back from its verified timestamp (I1, I10)", async (bench) => {
+  it("counts retention from the verified timestamp of an event that was accepted while the clock was set back (I1, I10)", async (bench) => {
     await witness(bench);
     const signedAt = bench.clock.now();
     bench.clock.set(signedAt - 3_650 * DAY);

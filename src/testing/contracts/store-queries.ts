@@ -49,7 +49,7 @@ export const upkeepCases: readonly ContractCase[] = [
       bench.expect(await pagesOf({ ...filter, order: "oldest" })).toEqual([[1, 2], [3, 4], [5]]);
     }
   }),
-  it("shows one lane by id and by key, its events in sequence, and null where there is none", async (bench) => {
+  it("returns one lane by id and by key, its events in sequence, and null if there is none", async (bench) => {
     await bench.accept(bench.event(3), bench.event(1), bench.event(2), bench.event(1, { eventType: "message.queued" }));
     const lane = await bench.lane();
     bench.expect(lane.events.map((e) => [e.sequence, e.eventType])).toEqual([
@@ -62,7 +62,7 @@ export const upkeepCases: readonly ContractCase[] = [
     bench.expect(await bench.store.lane(1e9)).toBe(null);
     bench.expect(await bench.store.lane({ ...lane.key, tag: "inbound" })).toBe(null);
   }),
-  it("keeps figures: what is pending and since when, and what has happened", async (bench) => {
+  it("reports figures: how much is pending and since when, and the totals", async (bench) => {
     const empty = await bench.store.stats();
     bench.expect(empty).toMatchObject({ oldestPendingAt: null, newestSignedAt: null, serviceResigns: false });
     bench
@@ -82,7 +82,7 @@ export const upkeepCases: readonly ContractCase[] = [
     bench.expect([gauges.pending, oldestPendingAt]).toEqual([1, start]);
     bench.expect(counters).toMatchObject({ accepted: 3, handled: 2, unhandled: 0, retried: 0, deadLettered: 0 });
   }),
-  it("shows the processes that work on it", async (bench) => {
+  it("lists the processes that use it", async (bench) => {
     await bench.store.heartbeat({ keyringVersion: "k1", counters: { current: 1 } });
     await bench.clock.advance(10_000);
     await bench.store.heartbeat({ keyringVersion: "k2", counters: { current: 3, bad_signature: 1 } });
@@ -102,7 +102,7 @@ export const upkeepCases: readonly ContractCase[] = [
       bench.expect(code).toBe("wrong_receiver_name");
       bench.store = await bench.another();
     }),
-    it("opens by the rules that were recorded last, and records none itself", async (bench) => {
+    it("opens with the rules that were recorded last, and records none itself", async (bench) => {
       await bench.store.close();
       const lastly = { ...bench.rules, firstSequence: "any", toleranceMs: 7 } as const;
       for (const rules of [lastly, "recorded", "recorded"] as const) {
@@ -118,7 +118,7 @@ export const upkeepCases: readonly ContractCase[] = [
       bench.store = await bench.another();
     }),
   ]),
-  it("closes once and for all, and twice without harm", async (bench) => {
+  it("stays closed, and can be closed twice", async (bench) => {
     await bench.accept(bench.event(1));
     await bench.store.close();
     await bench.store.close();
@@ -142,7 +142,7 @@ function factsOf({ events: _events, gaps: _gaps, attempts: _attempts, ...facts }
 }
 
 export const laneCases: readonly ContractCase[] = [
-  it("shows lanes with their newest event, those made last first", async (bench) => {
+  it("lists lanes with their newest event, the newest lane first", async (bench) => {
     const wish = { peer: "+15550001", externalReference: "order 7" };
     await bench.accept(bench.of("a", 3, wish), bench.of("b", 0, { lane: { tag: "inbound" } }));
     await bench.clock.advance(1_000);
@@ -176,7 +176,7 @@ export const laneCases: readonly ContractCase[] = [
     bench.expect(await found(bench, { statuses: [] })).toEqual([]);
     bench.expect(await found(bench, { statuses: ["blocked"], tag: "inbound" })).toEqual([]);
   }),
-  it("finds a lane once, whatever becomes of it meanwhile", async (bench) => {
+  it("finds a lane once, even if its status changes meanwhile", async (bench) => {
     const wish = { statuses: ["ready", "leased"], tag: "outbound" } as const;
     await bench.accept(bench.of("a", 1), bench.of("a", 2));
     const [whenReady, leases] = await Promise.all([found(bench, wish), bench.claim()]);
@@ -185,7 +185,7 @@ export const laneCases: readonly ContractCase[] = [
     const [whenLeased] = await Promise.all([found(bench, wish), bench.settle(...complete)]);
     bench.expect(whenLeased).toEqual(["a"]);
   }),
-  it("finds lanes by tag, client, number, the types they are without, and since when they are quiet", async (bench) => {
+  it("finds lanes by tag, client, number, missing event types, and the time since their last event", async (bench) => {
     const at = bench.clock.now();
     const terminal = ["message.delivery", "message.failed"];
     await bench.accept(
@@ -209,7 +209,7 @@ export const laneCases: readonly ContractCase[] = [
     bench.expect(await found(bench, { apiClientId: "second" })).toEqual(["young"]);
     bench.expect(await found(bench, { apiClientId: "none" })).toEqual([]);
   }),
-  it("takes no lane for one without a type where its latest event was pruned, which may have been of it", async (bench) => {
+  it("does not report a lane as missing a type when its latest event, possibly of that type, was pruned", async (bench) => {
     const wish = { without: ["message.delivery"], tag: "outbound" } as const;
     await bench.accept(bench.of("ended", 1), bench.of("dead", 1), bench.of("pruned", 1));
     const [ended, dead, pruned] = await bench.claim();

@@ -42,7 +42,7 @@ export const settleCases: readonly ContractCase[] = [
     bench.expect((await bench.lane()).attempts).toEqual([attempt]);
     bench.expect((await bench.store.stats()).counters.retried).toBe(1);
   }),
-  it("goes on behind a dead letter (I9, I10)", async (bench) => {
+  it("continues a lane after a dead letter (I9, I10)", async (bench) => {
     await bench.accept(bench.event(1), bench.event(2));
     await bench.settle(bench.dead(await bench.claimOne(), "continue"));
     const finishedAt = bench.clock.now();
@@ -52,7 +52,7 @@ export const settleCases: readonly ContractCase[] = [
     const { gauges, counters } = await bench.store.stats();
     bench.expect([gauges, counters]).toMatchObject([{ dead: 1, blockedLanes: 0 }, { deadLettered: 1 }]);
   }),
-  it("parks a lane behind a dead letter when asked to, whatever else arrives (I4)", async (bench) => {
+  it("blocks a lane after a dead letter on request, whatever else arrives (I4)", async (bench) => {
     await bench.accept(bench.event(1), bench.event(2));
     await bench.settle(bench.dead(await bench.claimOne(), "block"));
     bench.expect(await bench.lane()).toMatchObject({ status: "blocked", readyAt: null });
@@ -61,7 +61,7 @@ export const settleCases: readonly ContractCase[] = [
     bench.expect([await bench.claim(), await bench.store.nextDue()]).toEqual([[], null]);
     bench.expect((await bench.store.stats()).gauges).toMatchObject({ blockedLanes: 1, pending: 3 });
   }),
-  it("gives a released event back with its attempt, and leaves the cursor where it is (I7)", async (bench) => {
+  it("returns a released event to the queue without counting the attempt, and leaves the cursor (I7)", async (bench) => {
     await bench.accept(bench.event(3, { gapWaitMs: 0 }));
     const first = await bench.claimOne();
     bench.expect(await bench.settle(bench.release(first))).toEqual(["settled"]);
@@ -71,7 +71,7 @@ export const settleCases: readonly ContractCase[] = [
     bench.expect(second).toMatchObject({ sequence: 3, attempt: 1, missing: { from: 1, to: 2 } });
     bench.expect(second.epoch > first.epoch).toBe(true);
   }),
-  it("keeps a released event for as long as asked", async (bench) => {
+  it("delays a released event on request", async (bench) => {
     await bench.accept(bench.event(1));
     await bench.settle(bench.release(await bench.claimOne(), 7_000));
     bench.expect(await bench.lane()).toMatchObject({ status: "backoff", readyAt: bench.clock.now() + 7_000 });
@@ -88,7 +88,7 @@ export const settleCases: readonly ContractCase[] = [
       .expect(await bench.settle(bench.complete({ ...a, lane: 1e9 }), bench.complete(a)))
       .toEqual(["lost", "settled"]);
   }),
-  it("renews a lease from now, and says which are lost", async (bench) => {
+  it("renews leases from now, and reports which are lost", async (bench) => {
     await bench.accept(bench.of("a", 1), bench.of("b", 1));
     const [a, b] = await bench.claimTwo({ leaseMs: 30_000 });
     await bench.settle(bench.complete(b));
@@ -134,7 +134,7 @@ export const effectCases: readonly ContractCase[] = [
       bench.expect(await bench.settle(settle)).toEqual(["settled"]);
       bench.expect([await read(), (await bench.at(1)).state]).toEqual([["one", "two"], "done"]);
     }),
-    it("says that a gap begins as a completion with effects ends", async (bench) => {
+    it("reports that a gap begins when a completion with effects ends", async (bench) => {
       const { write } = effectsOf(bench);
       await bench.accept(bench.event(1));
       const lease = await bench.claimOne();
@@ -160,7 +160,7 @@ export const effectCases: readonly ContractCase[] = [
       bench.expect((await bench.store.stats()).counters.handled).toBe(2);
       bench.expect(await bench.settle(bench.retry(b, 1_000))).toEqual(["settled"]);
     }),
-    it("writes nothing that an effect left behind when it ended", async (bench) => {
+    it("does not commit a write that an effect makes after it has returned", async (bench) => {
       const { write, read } = effectsOf(bench);
       await bench.accept(bench.event(1));
       let late: Promise<unknown> = Promise.resolve();

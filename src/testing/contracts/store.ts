@@ -70,7 +70,8 @@ export function storeContract<Tx>(options: StoreContractOptions<Tx>): void {
   const { fastCheck = {} } = options;
   if (fastCheck === false) return;
   describe("model", () => {
-    const name = "agrees with the reference model under random commands, and strands nothing (I1, I3 to I8, I10)";
+    const name =
+      "agrees with the reference model under random commands, and leaves no event stranded (I1, I3 to I8, I10)";
     options.test(title("model", name), () => checkAgainstModel(options, fastCheck), MODEL_TIMEOUT_MS);
   });
 }
