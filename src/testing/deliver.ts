@@ -1,4 +1,4 @@
-/** Delivers one event to a receiver without HTTP and waits until it is settled: a handler's test in six lines. */
+/** Delivers one event to a receiver without HTTP and waits until it is settled, for short tests of handlers. */
 import { OncehookError } from "../errors.ts";
 import { lanePlaceOf, sha256 } from "../events/identity.ts";
 import { parseEvent } from "../events/parse.ts";
@@ -13,7 +13,7 @@ import { incomingOf, SIGNING_OPTIONS, type SignedRequestOptions, signedRequest }
  * - `handled`, `unhandled`, `dead`, `late`, `discarded`: how the event ended.
  * - `retrying`: its handler failed and it is tried again later; advance the clock and `receiver.drain()`.
  * - `waiting`: it waits behind another event of its message, or, with `gaps: "wait"`, for a missing sequence.
- * - `quarantined`: the body is no event.
+ * - `quarantined`: the body is not an event.
  */
 export type DeliveredState =
   | "handled"
@@ -27,7 +27,7 @@ export type DeliveredState =
 
 export interface Delivered {
   readonly state: DeliveredState;
-  /** The answer the service would have got. */
+  /** The answer that the service would have received. */
   readonly answer: Answer;
   /** The stored event; null when the body was quarantined. */
   readonly record: EventRecord | null;
@@ -37,7 +37,7 @@ export interface DeliverOptions extends SignedRequestOptions {
   /** How long to wait for a receiver that was started, milliseconds. Default 5,000. */
   readonly timeoutMs?: number;
   /**
-   * `"release"` (default): the event is handled although earlier ones of its message never came; `ctx.missing` names them.
+   * `"release"` (default): the event is handled although earlier events of its message are missing; `ctx.missing` names them.
    * `"wait"`: it waits for them, as it would in production.
    */
   readonly gaps?: "release" | "wait";
@@ -46,8 +46,8 @@ export interface DeliverOptions extends SignedRequestOptions {
 const POLL_MS = 5;
 
 /**
- * Signs `content`, hands it to the receiver and waits until its claim has ended. A receiver that was not started is drained.
- * There a handler that does not end is waited for until the receiver's `handlerTimeoutMs` and 30 s more are over, by its clock.
+ * Signs `content`, passes it to the receiver and waits until its claim has ended. A receiver that was not started is drained; then the
+ * wait for a handler ends 30 s after the receiver's `handlerTimeoutMs`, by its clock.
  *
  * @throws OncehookError when the receiver refuses the request, naming the likely reason
  * @example

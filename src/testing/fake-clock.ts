@@ -19,7 +19,7 @@ interface PendingTimer {
   readonly callback: () => void;
 }
 
-/** Queues that look again after another `setImmediate` need a few turns of the event loop. */
+/** Code that checks again after another `setImmediate` needs a few turns of the event loop. */
 const SETTLE_ROUNDS = 5;
 
 /**
@@ -70,13 +70,13 @@ export function createFakeClock(start = 1_760_000_000_000): FakeClock {
   };
 }
 
-/** A rest so short that adding it changes nothing takes a millisecond, as in Node: time would stand still for who waits again. */
+/** A wait too short to change the sum takes a millisecond, as in Node. Otherwise time stands still for a timer that is set again. */
 function dueAfter(now: number, ms: number): number {
   const dueAt = now + Math.max(0, ms);
   return ms > 0 && dueAt === now ? now + 1 : dueAt;
 }
 
-/** The timer due first, and of those the one set first; null when none is due by `end`. */
+/** The timer that is due first, among equals the one set first; null when none is due by `end`. */
 function earliest(timers: ReadonlySet<PendingTimer>, end: number): PendingTimer | null {
   let first: PendingTimer | null = null;
   for (const timer of timers) {

@@ -10,13 +10,13 @@ import type {
 } from "../events/types.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
 
-/** What a fixture can be told; everything else is fixed. A misspelled option is refused: it would test another event than it seems. */
+/** The options of a fixture; the rest is fixed. A misspelled option is refused: the test would use another event than intended. */
 export interface FixtureOptions {
   readonly apiClientId?: string;
   readonly messageId?: string;
   /** Epoch milliseconds. */
   readonly occurredAt?: number;
-  /** Outbound events only. Default: the place of its type on the usual path (EVT-8). */
+  /** Outbound events only. Default: the usual position of its type (EVT-8). */
   readonly sequence?: number;
   /** Merged into `data`. */
   readonly data?: Readonly<Record<string, unknown>>;
@@ -35,7 +35,7 @@ const INBOUND_OPTIONS = ["apiClientId", "messageId", "occurredAt", "data"] as co
 const OPTIONS = [...INBOUND_OPTIONS, "sequence"] as const satisfies (keyof FixtureOptions)[];
 
 const DEFAULTS = { apiClientId: "apc_1", messageId: "msg_000001", occurredAt: 1_760_000_000_000 } as const;
-/** Numbers of the range that is reserved for fiction. */
+/** Numbers of the range reserved for fiction. */
 const OURS = "+14155550100";
 const THEIRS = "+14155550101";
 
@@ -74,7 +74,7 @@ const failure = { code: "PROVIDER_SEND_FAILED", message: "The provider refused t
 /**
  * One function per event type; each returns a fresh object.
  *
- * @throws SetupError `invalid_option` for an option that it does not know
+ * @throws SetupError `invalid_option` for an unknown option
  */
 export const fixtures = {
   queued: (options: FixtureOptions = {}) => outbound("message.queued", 1, "QUEUED", options) as MessageQueuedEvent,
@@ -115,7 +115,7 @@ export const fixtures = {
       occurredAt,
       apiClientId,
       data: { ...options.data },
-      // An outbound event with both takes its place among those of its message.
+      // An outbound event with both joins its message's events in order.
       ...(messageId === undefined ? {} : { messageId }),
       ...(sequence === undefined ? {} : { sequence }),
     };

@@ -16,7 +16,7 @@ export interface MemorySecretsOptions {
   readonly receivers?: () => Promise<readonly ReceiverSighting[]>;
   /** How often receivers read again, milliseconds, 100 to 30,000; the same in every process. Default 1,000. */
   readonly refreshMs?: number;
-  /** How the service makes keys of its secrets' texts. Default `"utf8"` (DLV-14). */
+  /** How the texts of the secrets become keys. Default `"utf8"` (DLV-14). */
   readonly encoding?: SecretEncoding;
 }
 

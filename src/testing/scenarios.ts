@@ -1,4 +1,4 @@
-/** Ways in which the service's deliveries really come: whole lifecycles, out of order, repeated, and retried by its schedule. */
+/** Realistic patterns of deliveries: whole lifecycles, out of order, repeated, and retried on the service's schedule. */
 import type { KnownEvent } from "../events/types.ts";
 import type { Random } from "../internal/clock.ts";
 import type { Answer } from "../receiver/incoming.ts";
@@ -30,7 +30,7 @@ export function shuffled<T>(items: readonly T[], random: Random): T[] {
   return result;
 }
 
-/** Every item twice, the copies somewhere behind their originals. */
+/** Every item twice, each copy somewhere after its original. */
 export function duplicated<T>(items: readonly T[], random: Random): T[] {
   const result = [...items];
   for (const item of items) {
@@ -58,7 +58,7 @@ export interface RetriedAttempt {
 }
 
 export interface RetryOptions extends Omit<SignedRequestOptions, "timestamp"> {
-  /** `"fresh"` (default): each attempt is signed anew. `"frozen"`: all carry the first attempt's timestamp (DLV-17). */
+  /** `"fresh"` (default): each attempt is signed again. `"frozen"`: all carry the first attempt's timestamp (DLV-17). */
   readonly signature?: "fresh" | "frozen";
 }
 

@@ -5,12 +5,12 @@ import type { IncomingWebhook } from "../receiver/incoming.ts";
 import { type SignOptions, signPayload } from "../signature/sign.ts";
 import type { HeaderSource } from "../signature/verify.ts";
 
-/** The secret that `signedRequest` and `deliver` sign with unless told otherwise: `createReceiver({ secrets: TEST_SECRET, … })`. */
+/** The default secret of `signedRequest` and `deliver`: `createReceiver({ secrets: TEST_SECRET, … })`. */
 export const TEST_SECRET = "whsec_for_tests_0123456789abcdef";
 
 export type SignedRequestOptions = Partial<Pick<SignOptions, "secret" | "timestamp" | "unit" | "encoding">>;
 
-/** Their names. */
+/** The names of `SignedRequestOptions`. */
 export const SIGNING_OPTIONS = [
   "secret",
   "timestamp",
@@ -27,7 +27,7 @@ export interface SignedRequest {
 }
 
 /**
- * Signs `content`: an event is written as JSON, bytes and texts are taken as they are.
+ * Signs `content`: an event is written as JSON, bytes and texts are used as they are.
  *
  * @example
  * await fetch(url, signedRequest(fixtures.inbound()));
@@ -42,7 +42,7 @@ export function signedRequest(
   return { method: "POST", headers: { "content-type": "application/json", ...signature }, body };
 }
 
-/** The same request with one bit of its body flipped: whoever verifies the raw bytes refuses it (RCV-1). */
+/** The same request with one bit of its body flipped, which a receiver that verifies the raw bytes refuses (RCV-1). */
 export function tampered(request: SignedRequest, bit = 0): SignedRequest {
   const body = Buffer.from(request.body);
   const index = (bit >> 3) % Math.max(1, body.length);
@@ -50,7 +50,7 @@ export function tampered(request: SignedRequest, bit = 0): SignedRequest {
   return { ...request, body };
 }
 
-/** A request as an adapter would hand it to `receiver.handle`, without HTTP. */
+/** A request as an adapter passes it to `receiver.handle`, without HTTP. */
 export function incomingOf({ method, headers, body }: SignedRequest): IncomingWebhook {
   const source: HeaderSource = headers;
   return {

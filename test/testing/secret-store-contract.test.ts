@@ -13,7 +13,7 @@ const inMemory = (spoil: (store: SecretStore) => Partial<SecretStore> = () => ({
 describe("memorySecrets()", () => {
   secretStoreContract({ test, expect, makeStore: async () => inMemory() });
 
-  it("tells of the receivers that the function given knows", async () => {
+  it("returns the receivers of the given function", async () => {
     const sighting = { id: "a", host: "h", pid: 1, seenAt: 2, keyringVersion: "v", counters: {} };
     expect(await memorySecrets({ receivers: async () => [sighting] }).receivers()).toEqual([sighting]);
     expect(await memorySecrets().receivers()).toBeNull();
@@ -21,7 +21,7 @@ describe("memorySecrets()", () => {
 
   it.each([
     ["a misspelled option", { recievers: async () => [] }, /Did you mean "receivers"/],
-    ["receivers that are no function", { receivers: [] }, /"receivers" must be a function/],
+    ["receivers that are not a function", { receivers: [] }, /"receivers" must be a function/],
     ["an unknown encoding", { encoding: "latin1" }, /"encoding" must be one of/],
     ["no pause between reads", { refreshMs: 0 }, /"refreshMs" must be/],
   ])("refuses %s", (_, options, message) => {
@@ -43,33 +43,37 @@ describe("secretStoreContract()", () => {
     [
       "does not compare before it sets",
       ({ read, write }) => ({ write: async (kind, slots) => write(kind, slots, (await read(kind))?.revision ?? 0) }),
-      /writes nothing over a revision/,
+      /refuses to write over a revision/,
     ],
     ["mixes up the kinds", ({ read }) => ({ read: () => read("delivery") }), /keeps the kinds apart/],
     [
       "trims secrets",
       ({ write }) => ({ write: (kind, s, r) => write(kind, { ...s, current: s.current?.trim() ?? null }, r) }),
-      /to the character/,
+      /keeps every character/,
     ],
     [
       "drops previous secrets",
       ({ write }) => ({ write: (kind, s, r) => write(kind, { ...s, previous: s.previous.slice(0, 1) }, r) }),
-      /gives back what was written/,
+      /returns all slots as written/,
     ],
     [
       "forgets when the last rotation ended",
       ({ write }) => ({ write: (kind, s, r) => write(kind, { ...s, rotatedAt: null }, r) }),
-      /gives back what was written/,
+      /returns all slots as written/,
     ],
-    ["does not say what makes keys of its texts", () => ({ encoding: "" as "utf8" }), /what makes keys of its texts/],
+    ["does not say how texts become keys", () => ({ encoding: "" as "utf8" }), /how texts become keys/],
     [
       "takes anything",
       ({ write }) => ({ write: (kind, s, r) => write(kind, s, r).catch(() => true) }),
-      /refuses what are no slots/,
+      /refuses invalid slots/,
     ],
-    ["breaks when closed", () => ({ close: () => Promise.reject(new Error("closed")) }), /beyond its close/],
-    ["has no pause", () => ({ refreshMs: 0 }), /how often it is to be read/],
-  ])("tells a store that %s", async (_, spoil, name) => {
+    [
+      "breaks when closed",
+      () => ({ close: () => Promise.reject(new Error("closed")) }),
+      /keeps acknowledged writes after a close/,
+    ],
+    ["has no pause", () => ({ refreshMs: 0 }), /how often to read it/],
+  ])("detects a store that %s", async (_, spoil, name) => {
     expect((await failuresOf(spoil)).join("\n")).toMatch(name);
   });
 });

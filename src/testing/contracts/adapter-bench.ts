@@ -1,4 +1,4 @@
-/** What the cases of both adapter contracts stand on: something mounted behind the adapter's server, and raw sockets to it. */
+/** The bench of both adapter contracts: a receiver or an inspector behind the adapter's server, and raw sockets to it. */
 import { connect, type Socket } from "node:net";
 import type { WebhookEvent } from "../../events/types.ts";
 import type { InboxStore } from "../../inbox/store.ts";
@@ -10,7 +10,7 @@ import { signPayload } from "../../signature/sign.ts";
 import { memoryStore } from "../../stores/memory.ts";
 import { createFakeClock, type FakeClock } from "../fake-clock.ts";
 
-// A small HTTP/1.1 client over a raw socket, for what no HTTP library can send or show.
+// A small HTTP/1.1 client over a raw socket, for requests that no HTTP library sends and answers that none shows.
 
 export type HeaderLines = readonly (readonly [name: string, value: string])[];
 
@@ -26,7 +26,7 @@ export interface WireConnection {
   send(bytes: string | Uint8Array): void;
   /** The next answer, interim ones (1xx) included. Rejects when the connection ends first, or after 10 s. */
   answer(options?: { readonly bodyless?: boolean }): Promise<WireAnswer>;
-  /** Resolves once this has come, of an answer that may have no end. Rejects as `answer` does. */
+  /** Resolves once `part` has arrived, for an answer that may never end. Rejects as `answer` does. */
   arrived(part: string | Uint8Array): Promise<void>;
   /** How the other side ended the connection: cleanly (FIN) or by a reset. Rejects after 10 s. */
   ended(): Promise<"end" | "reset">;
@@ -72,7 +72,7 @@ export async function openSocket(port: number): Promise<WireConnection> {
     answer: (options = {}) => inbox.until(() => takeAnswer(inbox, options.bodyless === true), "an answer"),
     arrived: (part) =>
       inbox
-        .until(() => (inbox.bytes.includes(Buffer.from(part)) ? true : undefined), "what was waited for")
+        .until(() => (inbox.bytes.includes(Buffer.from(part)) ? true : undefined), "the expected bytes")
         .then(() => {}),
     ended: () => inbox.until(() => inbox.end, "the end of the connection"),
     pause: () => void socket.pause(),
@@ -114,7 +114,7 @@ export function requestBytes(request: WireRequest): Buffer {
 interface Inbox {
   bytes: Buffer;
   end: "end" | "reset" | undefined;
-  /** What `take` gives as soon as it gives anything. */
+  /** Resolves with the first value that `take` returns. */
   until<T>(take: () => T | undefined, what: string): Promise<T>;
 }
 
@@ -126,7 +126,7 @@ function collect(socket: Socket): Inbox {
     until: (take, what) =>
       new Promise((resolve, reject) => {
         const timer = systemClock.setTimeout(
-          () => reject(new Error(`No sign of ${what} within ${PATIENCE_MS} ms.`)),
+          () => reject(new Error(`Timed out waiting for ${what} after ${PATIENCE_MS} ms.`)),
           PATIENCE_MS,
         );
         look = () => {
@@ -214,14 +214,14 @@ export interface AdapterServer {
 
 /**
  * Makes a server with the adapter for all methods of `/webhooks`, and with a sibling `POST /json` that the framework's own
- * JSON parser serves: it answers 200 with the parsed body as JSON, and 400 to what is no JSON.
+ * JSON parser serves: it answers 200 with the parsed body as JSON, and 400 to a body that is not JSON.
  */
 export type MakeAdapterServer = (setup: {
   readonly receiver: Receiver<never>;
   readonly bodyState: BodyState;
 }) => Promise<AdapterServer>;
 
-/** The part of an `expect` function that the suite uses; those of Vitest, Jest and Node's compatible libraries fit. */
+/** The part of an `expect` function that the suite uses. That of Vitest, of Jest and of compatible libraries fits. */
 export type AdapterExpect = (
   actual: unknown,
   message?: string,
@@ -235,9 +235,9 @@ export interface AdapterSuiteOptions<MakeServer> {
   /** Registers one test: `test` of Vitest, Jest or `node:test`. */
   readonly test: (name: string, run: () => Promise<void>) => unknown;
   readonly expect: AdapterExpect;
-  /** Makes a server with the adapter under test, once for every case. */
+  /** Starts a server with the adapter under test, once for each case. */
   readonly makeServer: MakeServer;
-  /** What an application can do to a body before this adapter sees it. Default: all; cases of other states are left out. */
+  /** What an application can do to a body before this adapter sees it. Cases of other states are skipped. Default: all. */
   readonly bodyStates?: readonly BodyState[];
 }
 
@@ -255,7 +255,7 @@ export interface AdapterBench {
 
 /** A signed request. Default body: a small event. */
 interface Delivery extends WireRequest {
-  /** The bytes that are signed, if they are not the body's. */
+  /** The bytes to sign instead of the body. */
   readonly signed?: Uint8Array;
   /** Instead of the two headers of the signature. */
   readonly signature?: HeaderLines;
@@ -275,7 +275,7 @@ export const WEBHOOK_PATH = "/webhooks";
 
 let messages = 0;
 
-/** An event as the service writes it, of a message of its own; `text` makes it longer. */
+/** An event as the service writes it, each of another message. `text` makes it longer. */
 export function eventBody(text = ""): Buffer {
   messages += 1;
   const data = {
@@ -351,7 +351,7 @@ function watchReading(receiver: Receiver<never>): Promise<void> {
   });
 }
 
-// The inspector's adapter contract: something mountable that a case answers for, behind a server.
+// The inspector's adapter contract: an inspector whose answers the case makes, behind a server.
 
 /**
  * Makes a server with the adapter for `/inspector` and all below it, and with a sibling `GET /other` that answers 200 with
@@ -382,7 +382,7 @@ export interface InspectorCase {
 
 export const INSPECTOR_PATH = "/inspector";
 
-/** An answer that is all there at once. */
+/** An answer that is sent as a whole. */
 export function textAnswer(status: number, text: string): InspectorAnswer {
   const headers = { "content-type": "text/plain; charset=utf-8", "content-length": `${Buffer.byteLength(text)}` };
   return { status, headers, body: text };

@@ -18,7 +18,7 @@ import {
 } from "./adapter-bench.ts";
 import { it } from "./store-bench.ts";
 
-// Requests and answers: methods, headers, connections, and what an answer may say.
+// Requests and answers: methods, headers, connections, and what an answer may reveal.
 
 /** Made with `openssl dgst -sha256 -hmac`, over the timestamp, a dot and the body. */
 const OPENSSL = {
@@ -38,7 +38,7 @@ function storeThatFails() {
   return { ...memoryStore({ volatile: true }), step: fails };
 }
 
-/** JSON, with a true length, for no cache, and without a word of the request or of the code. */
+/** A short JSON answer that reveals nothing of the request or of the code. */
 function expectHarmless({ expect }: AdapterBench, answer: WireAnswer, secretWords: readonly string[]): void {
   expect(answer.headers["content-type"]?.startsWith("application/json"), answer.headers["content-type"]).toBe(true);
   expect(typeof JSON.parse(answer.body)).toBe("object");
@@ -226,7 +226,7 @@ const CONTENT_TYPES: readonly (string | undefined)[] = [
   undefined,
 ];
 
-/** With the signature over the exact bytes, a 200 says that exactly these bytes arrived. */
+/** The signature covers the exact bytes, so a 200 proves that exactly these bytes arrived. */
 async function accepts(bench: AdapterBench, body: Buffer, chunks?: readonly Uint8Array[]): Promise<void> {
   const answer = await bench.deliver(chunks === undefined ? { body } : { body, chunks });
   bench.expect(answer.status, answer.body).toBe(200);
@@ -313,7 +313,7 @@ const bodyCases: readonly AdapterCase[] = [
     bench
       .expect(answers.map(({ status, headers }) => [status, headers.connection]))
       .toEqual([413, 401, 413, 415, 405].map((status) => [status, "close"]));
-    // A proxy that keeps connections would otherwise send the next delivery behind what is left of the body.
+    // Otherwise a proxy that keeps connections would send the next delivery behind the rest of the body.
     await accepts(bench, eventBody("next"));
   }),
   it("lets the sender of a large body read its 413", async (bench) => {
@@ -343,7 +343,7 @@ const bodyCases: readonly AdapterCase[] = [
   }),
   it("ignores a body that is shorter than its Content-Length (RCV-3)", async (bench) => {
     const connection = await bench.connect();
-    // All of an event's bytes, and a signature that fits them: only the length tells that something is missing.
+    // A whole event with a valid signature: only the length shows that a byte is missing.
     const body = eventBody("short");
     const headers = [...signatureOf(body, bench.clock), ["Content-Length", `${body.length + 1}`] as const];
     connection.send(Buffer.concat([requestBytes({ path: WEBHOOK_PATH, headers }), body]));
@@ -390,7 +390,7 @@ const bodyCases: readonly AdapterCase[] = [
 export type AdapterContractOptions = AdapterSuiteOptions<MakeAdapterServer>;
 
 /**
- * Registers the cases that every adapter must pass. The suite knows no framework: `makeServer` brings it.
+ * Registers the cases that every adapter must pass. The suite knows no framework: `makeServer` supplies it.
  *
  * @returns how many cases were registered
  * @example

@@ -15,7 +15,7 @@ import {
 } from "./adapter-bench.ts";
 import { it } from "./store-bench.ts";
 
-// What reaches the inspector and what it answers at once.
+// Requests that reach the inspector, and answers without a stream.
 
 const MAX_BYTES = 1_024;
 const HEADERS = {
@@ -25,7 +25,7 @@ const HEADERS = {
 };
 const EVERY_BYTE = Uint8Array.from({ length: 256 }, (_byte, index) => index);
 
-/** Answers with what was read: `ok {"a":1}`, `too_large`, `invalid`, `empty`. */
+/** Answers with the result of reading the body: `ok {"a":1}`, `too_large`, `invalid`, `empty`. */
 async function tellBody(request: InspectorRequest): Promise<InspectorAnswer> {
   const reading = await request.readJson(MAX_BYTES);
   return reading.ok ? textAnswer(200, `ok ${JSON.stringify(reading.value)}`) : textAnswer(400, reading.reason);
@@ -208,10 +208,10 @@ const requestCases: readonly InspectorCase[] = [...pageCases, ...bodyCases, ...o
 
 const EVENTS = { "content-type": "text/event-stream", "cache-control": "no-store" };
 const CHUNK = `data: ${"x".repeat(64 * 1_024)}\n\n`;
-/** What sockets and frameworks may take in before nobody has read anything. */
+/** The most chunks that sockets and frameworks may buffer while nobody reads. */
 const MOST_BUFFERED_CHUNKS = 400;
 
-/** A stream that a case looks into. */
+/** A stream that counts its chunks and reports its end. */
 class Watched implements AsyncIterable<string> {
   made = 0;
   readonly ended: Promise<void>;
@@ -264,7 +264,7 @@ function streamCase(
   };
 }
 
-/** Resolves when the inspector is told that whoever asked is gone. */
+/** Resolves when the inspector learns that the client has left. */
 function aborted(signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (signal === undefined || signal.aborted) return resolve();
@@ -309,7 +309,7 @@ const streamCases: readonly InspectorCase[] = [
       connection.pause();
       connection.send(bytesOf({}));
       let before = -1;
-      // Other requests come and go meanwhile: time enough for a stream that does not wait.
+      // Other requests meanwhile give a stream that does not wait enough time to go on.
       while (stream.made !== before && stream.made < MOST_BUFFERED_CHUNKS) {
         before = stream.made;
         for (let i = 0; i < 20; i++) await ask({ path: "/other" });
@@ -358,7 +358,7 @@ const streamCases: readonly InspectorCase[] = [
 export type InspectorAdapterContractOptions<Native> = AdapterSuiteOptions<MakeInspectorServer<Native>>;
 
 /**
- * Registers the cases that every adapter of the inspector must pass. The suite knows no framework: `makeServer` brings it.
+ * Registers the cases that every adapter of the inspector must pass. The suite knows no framework: `makeServer` supplies it.
  *
  * @returns how many cases were registered
  * @example

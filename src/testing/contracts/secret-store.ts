@@ -1,4 +1,4 @@
-/** The published contract suite for secret stores: what any place that keeps webhook secrets has to prove. */
+/** The published contract suite for secret stores: what every store of webhook secrets must do. */
 import type { WebhookKind } from "../../internal/webhook-kind.ts";
 import type { SecretSlots, SecretStore } from "../../signature/secret-store.ts";
 import { type ContractExpect, it } from "./store-bench.ts";
@@ -6,14 +6,14 @@ import { type ContractExpect, it } from "./store-bench.ts";
 /** A secret store made for one test. */
 export interface SecretStoreUnderTest {
   readonly store: SecretStore;
-  /** Another one on the same place, as another process would make it. The contract closes it. */
+  /** Another store on the same place, as another process would make it. The contract closes it. */
   reopen(): Promise<SecretStore>;
   /** Removes the place. Every store made on it has been closed. */
   dispose(): Promise<void>;
 }
 
 export interface SecretStoreContractOptions {
-  /** Registers a test. Vitest's and Jest's fit, and node:test's with a wrapper. */
+  /** Registers a test: `test` of Vitest or Jest, or of `node:test` with a wrapper. */
   readonly test: (name: string, body: () => Promise<void>) => unknown;
   readonly expect: ContractExpect;
   /** Makes a store of the default encoding, on a place of its own that holds nothing yet. Called once a test. */
@@ -35,8 +35,8 @@ const OTHER = "another-signing-secret-of-32-byt";
 const RACERS = 8;
 
 /**
- * Registers the tests that every secret store must pass: revisions, compare-and-set under races of two handles, kinds that know
- * nothing of each other, secrets of all kinds of text, what is left after a close, and what is refused.
+ * Registers the tests that every secret store must pass: revisions, compare-and-set in races of two handles, separate kinds,
+ * secrets of all kinds of text, durability after a close, and refused values.
  *
  * @example
  * import { expect, test } from "vitest";

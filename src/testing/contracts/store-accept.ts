@@ -2,7 +2,7 @@
 import type { LaneKey } from "../../inbox/record.ts";
 import { bytes, type ContractCase, hex, it, needing, sequences, sha256Of } from "./store-bench.ts";
 
-/** Pairs that a careless key would join, fold or cut. */
+/** Keys that a careless store would confuse, because it joins, folds or truncates them. */
 const AWKWARD_KEYS: readonly LaneKey[] = [
   { apiClientId: "a", tag: "outbound", messageId: "bc" },
   { apiClientId: "ab", tag: "outbound", messageId: "c" },
@@ -74,7 +74,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect((await bench.lane(`m${Number.MAX_SAFE_INTEGER}`)).cursor).toBe(Number.MAX_SAFE_INTEGER);
   }),
   it("stores a message id of 20,000 characters, or fails only that event (I2)", async (bench) => {
-    // Nothing that a database could compress to fit into an index.
+    // Random, so that a database cannot compress it to fit into an index.
     const long = Array.from({ length: 313 }, (_, index) => hex(sha256Of(bytes(`${index}`)))).join("");
     const { accepted } = await bench.accept(bench.of("before", 1), bench.of(long, 1), bench.of("after", 1));
     const [before, outcome, after] = accepted.map((a) => a.outcome);

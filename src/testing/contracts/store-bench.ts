@@ -1,4 +1,4 @@
-/** What the cases of the store contract stand on: a store on a fake clock, and short words for its turns. */
+/** The bench of the store contract: a store on a fake clock, and short methods for what cases do with it. */
 import { hash } from "node:crypto";
 import type { EventRecord, LaneKey, LaneRecord, NewEvent, NewQuarantine, Outcome } from "../../inbox/record.ts";
 import type {
@@ -24,7 +24,7 @@ import type {
 import { silentLogger } from "../../internal/logger.ts";
 import { createFakeClock, type FakeClock } from "../fake-clock.ts";
 
-/** The little of an `expect` that the contract needs; Vitest's and Jest's fit. */
+/** The part of an `expect` function that the contract uses. That of Vitest and of Jest fits. */
 export type ContractExpect = (value: unknown) => {
   toBe(expected: unknown): void;
   toEqual(expected: unknown): void;
@@ -38,8 +38,8 @@ export interface StoreUnderTest<Tx> {
   /** Another store on the same place, not yet open. Needed if it is durable or shared. */
   reopen?(): Promise<InboxStore<Tx>>;
   /**
-   * A process for the store to believe in: this one, or one of this host that no longer runs. Needed by a store that tells
-   * them apart otherwise than by `process.kill(pid, 0)`.
+   * A process that the store takes for running, or for one of this host that no longer runs. Needed by a store that does not use
+   * `process.kill(pid, 0)` to find out.
    */
   instance?(life: "running" | "gone"): Omit<InstanceIdentity, "id">;
   /** How an effect writes, and how the test reads what was committed. Needed if it is transactional. */
@@ -71,10 +71,10 @@ export function needing(
   return cases.map((one) => ({ ...one, needs }));
 }
 
-/** Of an event, what a case cares about. */
+/** The fields of an event that matter to a case. */
 type EventWish = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey>; readonly note?: string };
 
-/** No process has it: Linux and macOS end far below. */
+/** Higher than any process id of Linux and macOS. */
 const NO_PID = 2 ** 31 - 2;
 const MINUTE = 60_000;
 
@@ -118,7 +118,7 @@ export class Bench {
     return store.open({ ...standard, instance: this.instance(life), ...overrides });
   }
 
-  /** What a receiver says of this inbox. */
+  /** The rules that a receiver passes when it opens this inbox. */
   get rules(): InboxRules {
     return { name: "contract", firstSequence: this.#firstSequence, toleranceMs: 5 * MINUTE };
   }
@@ -136,14 +136,14 @@ export class Bench {
     return store;
   }
 
-  /** The same, not open. */
+  /** A second store on the same place, not yet open. */
   async second(): Promise<InboxStore<unknown>> {
     const store = await this.place.reopen?.();
     if (store !== undefined) return store;
     throw new Error("A durable or shared store needs reopen() in the contract's makeStore.");
   }
 
-  /** Closes the store and goes on with a new one on the same place. */
+  /** Closes the store and continues with a new one on the same place. */
   async restart(): Promise<void> {
     await this.store.close();
     this.store = await this.another();
@@ -154,7 +154,7 @@ export class Bench {
     await this.place.dispose();
   }
 
-  /** An event of message `m` unless told otherwise, with a gap wait of 90 s. */
+  /** An event, by default of message `m` and with a gap wait of 90 s. */
   event(sequence: number, wish: EventWish = {}): NewEvent {
     const { lane, note, ...rest } = wish;
     const key: LaneKey = { apiClientId: "client", tag: "outbound", messageId: "m", ...lane };
@@ -181,7 +181,7 @@ export class Bench {
     return { ...standard, signedAt: this.clock.now(), digest: sha256Of(raw), ...wish, raw };
   }
 
-  /** One turn that claims nothing unless asked to. */
+  /** Runs one batch, which by default claims nothing. */
   step(
     turn: Partial<Omit<Turn<unknown>, "claim">> & { readonly claim?: Partial<ClaimRequest> } = {},
   ): Promise<TurnResult> {
@@ -203,12 +203,12 @@ export class Bench {
     return (await this.step({ claim: { limit: 100, ...request } })).leases;
   }
 
-  /** Claims the one lease that there must be. */
+  /** Claims the only due lane. */
   async claimOne(request: Partial<ClaimRequest> = {}): Promise<Lease> {
     return this.only(await this.claim(request));
   }
 
-  /** Claims the two lanes that must be due. */
+  /** Claims the only two due lanes. */
   async claimTwo(request: Partial<ClaimRequest> = {}): Promise<readonly [Lease, Lease]> {
     const [first, second] = await this.claim(request);
     if (first === undefined || second === undefined) throw new Error("Two lanes were due.");
@@ -222,7 +222,7 @@ export class Bench {
     return item;
   }
 
-  /** Asks again for what is unfinished, as the core does. */
+  /** Repeats unfinished settles, as the core does. */
   async settle(...settles: readonly Settle<unknown>[]): Promise<readonly SettleResult["status"][]> {
     return (await this.settled(settles)).map((result) => result.status);
   }
@@ -291,7 +291,7 @@ export function sha256Of(raw: Uint8Array): Uint8Array {
   return new Uint8Array(hash("sha256", raw, "buffer"));
 }
 
-/** Bytes in a form that every `expect` compares alike. */
+/** Bytes in a form that every `expect` compares in the same way. */
 export function hex(raw: Uint8Array | null): string | null {
   return raw === null ? null : Buffer.from(raw).toString("hex");
 }

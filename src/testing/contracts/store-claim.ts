@@ -126,7 +126,7 @@ export const claimCases: readonly ContractCase[] = [
   }),
 ];
 
-// Leases that expire: recovered alone, fenced off, and in the end dead letters.
+// Expired leases: recovered one at a time, fenced off, and dead-lettered in the end.
 
 const RECOVER = { limit: 10, mode: "recover" } as const;
 

@@ -1,4 +1,4 @@
-/** The store contract on moving an inbox: what is given and taken, and that it behaves as before. */
+/** The store contract on copying an inbox: what is exported and imported, and that the copy behaves the same. */
 import { copyOpen } from "../../inbox/copy.ts";
 import { memoryStore } from "../../stores/memory.ts";
 import { Bench, bytes, type ContractCase, hex, it, sequences } from "./store-bench.ts";
@@ -21,7 +21,7 @@ async function takeFilled(bench: Bench): Promise<Bench> {
   return other;
 }
 
-/** One lane of every kind, and something beside the lanes. */
+/** Creates one lane of every kind, quarantined bodies and an audit. */
 async function fill(bench: Bench): Promise<void> {
   await bench.accept(bench.of("done", 1, { peer: "+15550001", externalReference: "order 7", trace: "00-a-b-01" }));
   await bench.settle(bench.complete(bench.only(await bench.claim())));
@@ -58,7 +58,7 @@ async function fill(bench: Bench): Promise<void> {
 
 const KEYS = ["done", "dead", "blocked", "discarded", "late", "recorded", "backoff", "leased", "gap", "ready"];
 
-/** All that an operator sees, in a form that every `expect` compares alike. */
+/** Everything that an operator sees, in a form that every `expect` compares in the same way. */
 async function view(bench: Bench): Promise<unknown> {
   const lanes = [];
   for (const key of KEYS) {
@@ -82,12 +82,12 @@ async function view(bench: Bench): Promise<unknown> {
   );
 }
 
-/** What is handed out from here on, each completed at once, until nothing is left to wait for. */
+/** Claims and completes events until none waits any more, and returns their leases. */
 async function handOuts(bench: Bench): Promise<unknown[]> {
   const seen: unknown[] = [];
   for (let round = 0; round < 20; round++) {
     for (const lease of await bench.claim({ limit: 3 })) {
-      // Numbers of new lanes and events are a store's own.
+      // Each store numbers new lanes and events in its own way.
       const { lane: _lane, event: _event, acceptIndex: _index, raw, ...facts } = lease;
       seen.push(JSON.parse(JSON.stringify({ ...facts, raw: hex(raw) })));
       await bench.settle(bench.complete(lease));

@@ -1,15 +1,15 @@
-/** The store contract on a person's data: what is exported, what erasing removes, and what stays to tell events apart. */
+/** The store contract on a person's data: what is exported, what erasing removes, and what stays to identify events. */
 import { setImmediate } from "node:timers/promises";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Subject } from "../../inbox/subject.ts";
 import { exportSubject, type SubjectRecord } from "../../receiver/export-subject.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, POLICY, sha256Of } from "./store-bench.ts";
 
-// The export of what is held on a person: all that erasing then removes, and nothing about anybody else.
+// The export of a person's data: everything that erasing then removes, and nothing about anyone else.
 
 const PEER = "+15550001";
 
-/** An event of an unknown type, whose lane tells neither the number nor the message. */
+/** An event of an unknown type, whose lane names neither the number nor the message. */
 function unlanedEvent(bench: Bench, body: object | string): NewEvent {
   const raw = bytes(typeof body === "string" ? body : JSON.stringify(body));
   const lane = { tag: "unlaned", messageId: hex(sha256Of(raw)) ?? "" } as const;
@@ -22,7 +22,7 @@ async function told(bench: Bench, subject: Subject): Promise<SubjectRecord[]> {
   return records;
 }
 
-/** Asks, erases, and asks again. */
+/** Exports the records of the subject, erases them, and checks that none is left. */
 async function askAndErase(bench: Bench, subject: Subject): Promise<readonly SubjectRecord[]> {
   const records = await told(bench, subject);
   bench.expect(await bench.act({ kind: "erase", subject })).toEqual({ ok: true, count: records.length });
@@ -79,7 +79,7 @@ export const subjectCases: readonly ContractCase[] = [
   }),
 ];
 
-// Erasing: what is removed, and what stays to tell events apart.
+// Erasing: what is removed, and what stays to identify events.
 
 /** Which of the events of unknown types still have their bodies, in the order they were accepted. */
 async function kept(bench: Bench): Promise<readonly boolean[]> {
@@ -140,7 +140,7 @@ export const eraseCases: readonly ContractCase[] = [
     const failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
     await bench.settle(bench.retry(await bench.claimOne(), 0, failure));
     await bench.settle(bench.complete(await bench.claimOne()));
-    // Where nothing newer came, time has not passed for the inbox.
+    // Without a newer event, no time has passed for the inbox.
     await bench.clock.advance(8 * DAY);
     await bench.accept(bench.of("new", 1, { peer: null }));
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1 });
@@ -209,7 +209,7 @@ export const eraseCases: readonly ContractCase[] = [
   }),
   it("erases the body of a replayed row, which still names its event (I8)", async (bench) => {
     const { event } = await replayFromQuarantine(bench, `{"to":"${PEER}"`);
-    // Of a message that tells another number: only what was quarantined names this one.
+    // The message has another number: only the quarantined body names this one.
     bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
     const { items } = await bench.store.findQuarantined({ limit: 10 });
     bench.expect(items).toMatchObject([{ state: "replayed", replayedAs: event, raw: null }]);
@@ -222,7 +222,7 @@ export const eraseCases: readonly ContractCase[] = [
       await bench.step({ quarantines: [bench.quarantine("", { raw })] });
       const { id } = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
       const erasing = bench.act({ kind: "erase", subject: { peer: PEER } });
-      // Each time a little later, so that it comes between the parts of a store that erases in several.
+      // A little later in each round, so that one round falls between the steps of a store that erases in several.
       for (let round = 0; round < rounds; round++) await setImmediate();
       const event = bench.of(`m${rounds}`, 1, { peer: PEER, raw });
       const replayed = await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
@@ -241,7 +241,7 @@ export const eraseCases: readonly ContractCase[] = [
       unlanedEvent(bench, { data: { messageId: "msg_1" } }),
       unlanedEvent(bench, { data: { messageId: "msg_10" } }),
       unlanedEvent(bench, '{"data":{"to":"\\u002b15550001"}}'),
-      // Its place is told, so that it has its message's lane, but not the number.
+      // Its sequence is known, so it is in its message's lane, but the lane does not name the number.
       bench.of("read", 5, { eventType: "message.read", raw: bytes(`{"data":{"to":"${PEER}"}}`) }),
     );
     bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });

@@ -1,4 +1,4 @@
-/** Random commands at a store and at the reference model; the one file that loads fast-check, and only when it runs. */
+/** Runs random commands on a store and on the reference model. The only file that loads fast-check, and only when it runs. */
 import { copyOpen } from "../../inbox/copy.ts";
 import type { EventRecord } from "../../inbox/record.ts";
 import type { InboxStore } from "../../inbox/store.ts";
@@ -14,13 +14,13 @@ import {
   takeTurn,
 } from "./store-model-turns.ts";
 
-/** How much of the model test to do. A failure prints its seed and the commands that lead to it. */
+/** The size of the model test. A failure prints its seed and its commands. */
 export interface ModelRuns {
   /** Runs, each on a store of its own. Default 300. */
   readonly runs?: number;
   /** Commands in a run, on average. Default 120. */
   readonly commands?: number;
-  /** Repeats a failure: the seed that it printed. Default a random one. */
+  /** The seed of a failure, to repeat it. Default: random. */
   readonly seed?: number;
 }
 
@@ -33,7 +33,7 @@ interface LaneEvents {
   readonly events: readonly Pick<EventRecord, Extract<keyof model.ModelEvent, keyof EventRecord>>[];
 }
 
-/** A command that fast-check puts in a row, shortens and prints. */
+/** A command that fast-check combines, shrinks and prints. */
 interface Command {
   check(): boolean;
   run(mirror: Mirror, bench: Bench): Promise<void>;
@@ -41,11 +41,11 @@ interface Command {
 }
 
 const MINUTE = 60_000;
-/** Rows after which the inbox is copied, and the copy is drained instead. */
+/** In every fourth run the inbox is copied, and the copy is drained instead. */
 const MOVE_EVERY = 4;
 const WAITS_MS = [0, 10_000, 90_000];
 
-/** Runs the commands; rejects with the shortest row found on which store and model disagree. */
+/** Runs the commands. Rejects with the shortest sequence found on which store and model disagree. */
 export async function checkAgainstModel<Tx>(subject: ModelSubject<Tx>, options: ModelRuns): Promise<void> {
   const { runs = 300, commands = 120, seed } = options;
   const fc = await loadFastCheck();
@@ -69,7 +69,7 @@ export async function checkAgainstModel<Tx>(subject: ModelSubject<Tx>, options: 
     }
   });
   await fc.assert(property, { numRuns: runs, ...(seed !== undefined && { seed }) });
-  // A model test passes on nothing as well: see that it did what it says. Rows differ in length, so a few may be short.
+  // A model test also passes without commands, so check that it ran enough. Runs differ in length, so a few may be short.
   subject.expect(done >= ((runs - 10) * commands) / 2).toBe(true);
 }
 
@@ -114,7 +114,7 @@ async function commandArbitraries() {
     .map((wish) => command("act", wish, (mirror, bench) => operate(mirror, bench, wish)));
   const extensions = extend.map((wish) => command("extend", wish, (mirror, bench) => extendLease(mirror, bench, wish)));
   const reopening = fc.constant(command("reopen", null, reopen));
-  // Each as often as it is listed; opening a file anew takes the longest.
+  // Weighted by repetition. Reopening a file takes the longest.
   const often = Array.from({ length: 4 }, () => [turns, turns, turns, advance]).flat();
   return [...often, acts, acts, acts, extensions, reopening];
 }
@@ -162,7 +162,7 @@ async function extendLease(mirror: Mirror, bench: Bench, wish: { pick: number; l
   mirror.touched.add(lane);
 }
 
-/** The process ends without a word, and another opens the same place. */
+/** Simulates a crash: the process ends without closing the store, and another opens the same place. */
 async function reopen(mirror: Mirror, bench: Bench): Promise<void> {
   if (!bench.store.capabilities.durable) return;
   bench.store = await bench.another("gone");
@@ -173,7 +173,7 @@ async function reopen(mirror: Mirror, bench: Bench): Promise<void> {
   }
 }
 
-/** Goes on with a copy: all is as it was, but that leases are over and their events ready. */
+/** Continues with a copy, which is the same except that leases have ended and their events are ready. */
 async function move<Tx>(mirror: Mirror, bench: Bench, to: StoreUnderTest<Tx>): Promise<StoreUnderTest<Tx>> {
   await bench.open(to.store);
   await copyOpen({ from: bench.store, to: to.store }, bench.clock);
@@ -199,7 +199,7 @@ async function compareLanes(lanes: Iterable<model.ModelLane>, bench: Bench): Pro
   }
 }
 
-/** Since when a ready lane or an expired lease has been due is a store's own business; that it is due is not. */
+/** Stores may differ in since when a ready lane or an expired lease is due, but not in whether it is. */
 function laneView(
   lane: Pick<model.ModelLane, "status" | "cursor" | "readyAt" | "gapSince" | "gaps"> & LaneEvents,
   now: number,
@@ -215,7 +215,7 @@ function laneView(
   };
 }
 
-/** Lets time and an operator do their part: nothing may be left stranded (I5, I10), or have come into being (I1). */
+/** Unblocks lanes and advances the clock until nothing is due: no event may be stranded (I5, I10) or invented (I1). */
 async function drain(mirror: Mirror, bench: Bench): Promise<void> {
   const turn = { settles: [], accepts: [], lateEvents: "record", onDead: "continue", only: null } as const;
   for (const lane of mirror.lanes.values()) {

@@ -1,4 +1,4 @@
-/** One turn at the store and at the reference model: what each command of the model test does, and what must agree. */
+/** Runs one batch on the store and on the reference model, and compares them. */
 import type { LaneTag } from "../../inbox/record.ts";
 import type { Acceptance, Lease, Settle, TurnResult } from "../../inbox/store.ts";
 import type { Bench } from "./store-bench.ts";
@@ -6,7 +6,7 @@ import * as model from "./store-model.ts";
 
 const MAX_ATTEMPTS = 3;
 
-/** Lanes that the commands play with; few, so that they meet. */
+/** The lanes of the commands; few, so that commands meet on the same lane. */
 export const LANES: readonly (readonly [LaneTag, string])[] = [
   ["outbound", "a"],
   ["outbound", "b"],
@@ -24,7 +24,7 @@ export interface AcceptCommand {
 }
 
 export interface SettleCommand {
-  /** Which of the latest leases, counted back. */
+  /** Which of the latest leases, counted back from the newest. */
   readonly pick: number;
   readonly kind: Settle<unknown>["kind"];
   readonly delayMs: number;
@@ -52,9 +52,9 @@ interface Handed {
 export class Mirror {
   readonly lanes = new Map<number, model.ModelLane>();
   readonly handed: Handed[] = [];
-  /** Lanes that the command under way had to do with. */
+  /** Lanes that the current command touched. */
   readonly touched = new Set<model.ModelLane>();
-  /** The highest sequence handed out on time, per lane. */
+  /** The highest sequence leased on time, per lane. */
   readonly reached = new Map<number, number>();
   opening = 0;
   commands = 0;
@@ -71,12 +71,12 @@ export class Mirror {
     return [...this.lanes.values()].find((lane) => lane.id === id);
   }
 
-  /** A lease handed out lately, counted back from the newest. */
+  /** One of the latest leases, counted back from the newest. */
   pick(back: number): Handed | undefined {
     return this.handed.at(-1 - (back % Math.min(8, Math.max(1, this.handed.length))));
   }
 
-  /** The lane whose lease this still is. */
+  /** The lane, if this lease is still its current one. */
   heldBy(handed: Handed): model.ModelLane | undefined {
     const lane = this.byId(handed.lease.lane);
     const held = lane?.leased?.id === handed.lease.event && lane.epoch === handed.lease.epoch;
@@ -84,12 +84,12 @@ export class Mirror {
   }
 }
 
-/** Expects both to be equal. Most are, and comparing text finds that out in a fraction of the time. */
+/** Expects both to be equal. Compares as text first, which is much faster than `expect`. */
 export function agree(bench: Bench, actual: unknown, expected: unknown): void {
   if (JSON.stringify(actual) !== JSON.stringify(expected)) bench.expect(actual).toEqual(expected);
 }
 
-/** Takes one turn at both and compares all that it answers. */
+/** Runs one batch on both and compares all answers. */
 export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnCommand): Promise<void> {
   const now = bench.clock.now();
   const picked = command.settles.flatMap((wish) => {
@@ -115,7 +115,7 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
     result.settled.map((one) => one.status),
     settled,
   );
-  // An accept can also make a lane due for a late event that stood in backoff: then no accepted event is the one leased.
+  // An accept can also make a lane due for a late event in backoff: then the leased event is not an accepted one.
   const due = new Set(
     [...mirror.lanes.values()].filter((lane) => model.isDueInModel(lane, now)).map((lane) => lane.id),
   );
@@ -126,7 +126,7 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
   const leased = acceptAll(mirror, bench, command, { result, atAccept, free });
   if (only === undefined) agree(bench, result.leases.length - scanned.length, leased);
   else await checkScan(mirror, bench, command, { result, leases: result.leases, only });
-  // Without a place for what it would claim, a turn need not look.
+  // With a limit of 0, the store need not look for expired leases.
   if (limit > 0) agree(bench, result.recoveryDue, recoveryDue(mirror, now));
 }
 
@@ -175,7 +175,7 @@ interface Scan {
   readonly only?: number;
 }
 
-/** What a scan for due lanes retired and leased was due, and it left nothing due while slots were free. */
+/** Checks that every lane a scan retired or leased was due, and that no due lane was left while slots were free. */
 async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, scan: Scan): Promise<void> {
   const now = bench.clock.now();
   const recovering = command.mode === "recover";
@@ -202,14 +202,14 @@ async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, sca
   agree(bench, scan.leases.length <= limit, true);
   const cameToAll = scan.leases.length < limit;
   for (const lane of [...mirror.lanes.values()].filter(claimable)) {
-    // A backoff can end behind a gap, which is then waited for. Whether a scan that is full came so far, only the store knows.
+    // A backoff can end behind a gap, and then the lane waits for it. Only the store knows whether a full scan reached this lane.
     const cameHere = cameToAll || (await bench.store.lane(lane.id))?.status === "gap";
     if (cameHere && lane.leased === null && model.turnOf(lane, now).event === undefined) model.rearmInModel(lane, now);
   }
   if (cameToAll) agree(bench, [...mirror.lanes.values()].filter(claimable).length, 0);
 }
 
-/** The event is the one whose turn it is, and all that the lease says of it holds. */
+/** Checks that the leased event is next in its lane, and that every field of the lease is right. */
 function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: Lease): void {
   const now = bench.clock.now();
   const turn = lane.leased === null ? model.turnOf(lane, now) : { event: lane.leased };
@@ -229,12 +229,12 @@ function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: 
   mirror.touched.add(lane);
   mirror.handed.push({ lease, opening: mirror.opening });
   if (late || forced) return;
-  // I4 without the model's help: on time, a lane's sequences never go down.
+  // I4, checked without the model: the sequences of a lane's events on time never go down.
   agree(bench, sequence >= (mirror.reached.get(lane.id) ?? sequence), true);
   mirror.reached.set(lane.id, sequence);
 }
 
-/** Accepts one after the other as the store must have; answers how many of them were leased at once. */
+/** Accepts the events one by one, as the store must have. @returns how many of them were leased at once */
 function acceptAll(
   mirror: Mirror,
   bench: Bench,

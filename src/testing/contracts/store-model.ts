@@ -1,4 +1,4 @@
-/** The reference model of an inbox: the rules of the lanes written down a second time, for clarity alone. */
+/** The reference model of an inbox: the lane rules a second time, written for clarity only. */
 import type { EventState, LaneStatus, Outcome } from "../../inbox/record.ts";
 import type { Act, Settle } from "../../inbox/store.ts";
 
@@ -43,7 +43,7 @@ export function newModelLane(ordered: boolean): ModelLane {
   return { ordered, id: 0, status: "idle", epoch: 0, holder: 0, ...nothing };
 }
 
-/** Pending events in the order of their turns: those on time first, then by sequence, then by arrival. */
+/** Pending events in the order of handling: events on time first, then by sequence, then by arrival. */
 function pendingOf(lane: ModelLane): ModelEvent[] {
   const pending = lane.events.filter((event) => event.state === "pending");
   return pending.sort((a, b) => Number(a.late) - Number(b.late) || a.sequence - b.sequence || a.id - b.id);
@@ -51,14 +51,14 @@ function pendingOf(lane: ModelLane): ModelEvent[] {
 
 const expectedOf = (lane: ModelLane) => (lane.cursor ?? 0) + 1;
 
-/** The lowest sequence before `sequence` that never came; what was replayed or discarded is not missing. */
+/** The lowest missing sequence before `sequence`. Replayed and discarded sequences are not missing. */
 function missingBefore(lane: ModelLane, sequence: number): number | null {
   const finished = new Set(lane.events.filter((event) => event.state !== "pending").map((event) => event.sequence));
   for (let next = expectedOf(lane); next < sequence; next++) if (!finished.has(next)) return next;
   return null;
 }
 
-/** Whose turn it is: an event, perhaps behind a gap that is given up; or until when the lane waits; or nobody's. */
+/** The event that is next, perhaps behind a gap that is skipped; or until when the lane waits; or neither. */
 export function turnOf(lane: ModelLane, now: number): { event?: ModelEvent; gaveUp?: boolean; waitsUntil?: number } {
   const pending = pendingOf(lane);
   const [head] = pending;
@@ -96,7 +96,7 @@ export function isDueInModel(lane: ModelLane, now: number): boolean {
   return lane.readyAt !== null && lane.readyAt <= now;
 }
 
-/** Adds an event that is new to the lane; true when it is late. */
+/** Adds a new event to the lane. @returns true when it is late */
 export function acceptInModel(
   lane: ModelLane,
   event: ModelEvent,
@@ -112,7 +112,7 @@ export function acceptInModel(
   return event.late;
 }
 
-/** Leases `event`, whose turn it is. */
+/** Leases `event`, which is next. */
 export function lease(lane: ModelLane, event: ModelEvent, until: number, gaveUp: boolean): void {
   const from = gaveUp ? missingBefore(lane, event.sequence) : null;
   if (from !== null) lane.gaps.push({ from, to: event.sequence - 1, filled: false });
@@ -139,12 +139,12 @@ export function settleInModel(lane: ModelLane, event: ModelEvent, how: Settle<un
 
 type LaneAct = Extract<Act["kind"], "replay" | "discard" | "unblock" | "release_gap">;
 
-/** Does what an operator asks about `event`, or about its lane; answers why not, or null. */
+/** Performs an operator's act on `event` or its lane. @returns the reason for a refusal, or null */
 export function actInModel(lane: ModelLane, event: ModelEvent, kind: LaneAct, now: number): string | null {
   const [head] = pendingOf(lane);
   const [waiting, next] = pendingOf(lane).filter(({ late, forced }) => !late && !forced);
   const onEvent = kind === "replay" || kind === "discard";
-  // A lease that has expired is nobody's.
+  // An expired lease has no holder.
   const isHeld = lane.status === "leased" && !isDueInModel(lane, now);
   if (isHeld && (!onEvent || lane.leased === event)) return "in_progress";
   if (kind === "unblock" && lane.status !== "blocked") return "wrong_state";
@@ -158,7 +158,7 @@ export function actInModel(lane: ModelLane, event: ModelEvent, kind: LaneAct, no
   if (kind === "discard") event.state = "discarded";
   if (kind === "discard" && lane.ordered && event.sequence === expectedOf(lane)) moveCursor(lane, event.sequence);
   if (kind === "release_gap" && head !== undefined) head.gapWaitMs = 0;
-  // The gap was waited for by this event: the next one has waited since it came at most.
+  // This event was waiting for the gap. The next one has waited since its arrival at most.
   if (onEvent && event === waiting && lane.gapSince !== null)
     lane.gapSince = next === undefined ? null : Math.max(lane.gapSince, next.acceptedAt);
 

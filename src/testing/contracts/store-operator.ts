@@ -1,4 +1,4 @@
-/** The store contract on the acts of an operator, and on their record. */
+/** The store contract on an operator's acts, and on their audit. */
 import { type Bench, type ContractCase, hex, it, sequences } from "./store-bench.ts";
 
 // Replays: a stored event is passed to the handler again, whatever its sequence.
@@ -8,7 +8,7 @@ async function replay(bench: Bench, sequence: number) {
   return bench.act({ kind: "replay", event: id });
 }
 
-/** Leaves event 2 in a long backoff behind event 1, which ended as `first` says. */
+/** Leaves event 2 in a long backoff behind event 1, which ended in the state `first`. */
 async function backOffBehind(bench: Bench, first: "done" | "dead"): Promise<void> {
   await bench.accept(bench.event(1), bench.event(2));
   const lease = await bench.claimOne();
@@ -16,7 +16,7 @@ async function backOffBehind(bench: Bench, first: "done" | "dead"): Promise<void
   await bench.settle(bench.retry(await bench.claimOne(), 600_000));
 }
 
-/** Claims the replayed event, completes it, and sees event `next` follow without its old wait. */
+/** Claims and completes the replayed event, and checks that event `next` follows without its old wait. */
 async function replayedThen(bench: Bench, replayed: number, next: number): Promise<void> {
   const lease = await bench.claimOne();
   const flags = { sequence: replayed, attempt: 1, forced: true, late: false, outOfOrder: true };

@@ -2,12 +2,12 @@
 import type { Acceptance, Lease, SettleResult } from "../../inbox/store.ts";
 import { type Bench, type ContractCase, it, needing, sequences } from "./store-bench.ts";
 
-// Gaps before a head, what is waited for, and for how long.
+// Gaps before a head, and how long it waits for the missing events.
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** What an answer says of a gap. */
+/** Whether an answer reports the beginning of a gap. */
 function gapBegins(answer: Acceptance | SettleResult | undefined): true | undefined {
   if (answer === undefined || !("gapBegins" in answer)) return undefined;
   return answer.gapBegins;
@@ -247,7 +247,7 @@ export const gapCases: readonly ContractCase[] = [
 
 // Events that arrive below their lane's cursor.
 
-/** Handles 1 and, without a wait, 5: what arrives between them now is late. */
+/** Handles 1 and, without a wait, 5: from now on, events between them are late. */
 async function skipTo5(bench: Bench): Promise<void> {
   await bench.handle(bench.event(1));
   await bench.handle(bench.event(5, { gapWaitMs: 0 }));

@@ -3,13 +3,13 @@ import { type Bench, type ContractCase, DAY, hex, it, needing, POLICY } from "./
 
 const NOTHING = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
 
-/** Days pass, and the service goes on sending: its timestamps move with the clock. */
+/** Lets days pass while the service goes on sending: its timestamps move with the clock. */
 async function days(bench: Bench, count: number): Promise<void> {
   await bench.clock.advance(count * DAY + 1);
   await bench.step({ repeats: [{ event: (await bench.at(1, "witness")).id, count: 1, signedAt: bench.clock.now() }] });
 }
 
-/** One event under a lease that nobody recovers: its repeats bring the newest timestamps, and no claim meets it. */
+/** Leases an event that is never recovered. Its repeats bring the newest timestamps, and no claim returns it. */
 async function witness(bench: Bench): Promise<void> {
   await bench.accept(bench.of("witness", 1));
   await bench.claimOne();
@@ -66,7 +66,7 @@ export const pruneCases: readonly ContractCase[] = [
       await bench.handle(named("first"));
       await days(bench, 31);
       bench.expect(await pruning.prune(POLICY)).toMatchObject({ events: 1, lanes: 1 });
-      // Another name takes what could be mistaken for its place.
+      // Another name takes the number that the pruned one may have had.
       bench.store = pruning;
       await bench.handle(bench.of("between", 1, { eventType: "message.between", lane: { apiClientId: "between" } }));
       bench.store = other;

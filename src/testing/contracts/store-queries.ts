@@ -111,7 +111,7 @@ export const upkeepCases: readonly ContractCase[] = [
         bench.expect(await bench.open(store, { rules, migrate: "check" })).toEqual(lastly);
         await bench.clock.advance(1);
         await bench.accept(bench.of(`m${bench.clock.now()}`, 4));
-        // With "any" the first arrival is the first, and is due at once.
+        // With "any", the first arrival counts as the first event and is due at once.
         bench.expect((await bench.claim()).length).toBe(1);
         await store.close();
       }

@@ -165,7 +165,7 @@ export const effectCases: readonly ContractCase[] = [
       await bench.accept(bench.event(1));
       let late: Promise<unknown> = Promise.resolve();
       const leavesBehind = (tx: unknown) => {
-        // Not returned: no store can wait for it. Of the promise's end nothing is asked, only of what it wrote.
+        // Not returned, so no store can wait for it. Only what it wrote matters, not whether it failed.
         late = new Promise((resolve) => setImmediate(resolve)).then(() => write("late")(tx)).catch(() => {});
       };
       const settle = bench.complete(await bench.claimOne(), "handled", [leavesBehind]);

@@ -1,4 +1,4 @@
-/** The published contract suite for stores: what any place that keeps an inbox has to prove. */
+/** The published contract suite for stores: what every store of an inbox must do. */
 import type { StoreCapabilities } from "../../inbox/store.ts";
 import { acceptCases } from "./store-accept.ts";
 import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";
@@ -12,24 +12,24 @@ import { pruneCases } from "./store-prune.ts";
 import { laneCases, upkeepCases } from "./store-queries.ts";
 import { effectCases, settleCases } from "./store-settle.ts";
 
-/** What a test framework hands to a test, if it can skip. */
+/** What a test framework passes to a test, if it can skip. */
 interface ContractTestContext {
   skip?(reason?: string): unknown;
 }
 
 export interface StoreContractOptions<Tx> {
-  /** Registers a test; the third argument is a time-out in milliseconds. Vitest's and Jest's fit, and node:test's with a wrapper. */
+  /** Registers a test: `test` of Vitest or Jest, or of `node:test` with a wrapper. The third argument is a time-out in milliseconds. */
   readonly test: (name: string, body: (context?: ContractTestContext) => Promise<void>, timeoutMs?: number) => unknown;
   readonly expect: ContractExpect;
-  /** Groups the tests. Default: the group's name is put before theirs. */
+  /** Groups the tests. Without it, the group's name is a prefix of each test's name. */
   readonly describe?: (name: string, body: () => void) => unknown;
-  /** Makes a store on a place of its own. Called once a test, and for each of the model's runs. */
+  /** Makes a store on a place of its own. Called once for each test, and for each run of the model. */
   readonly makeStore: () => Promise<StoreUnderTest<Tx>>;
-  /** The model-based test, which needs fast-check: how much of it, or false for none of it. Default 300 runs of up to 120 commands. */
+  /** The size of the model-based test, which needs fast-check; false for none. Default 300 runs of 120 commands on average. */
   readonly fastCheck?: ModelRuns | false;
 }
 
-/** For files on a slow disk; in memory it takes seconds. */
+/** Enough for files on a slow disk; in memory it takes seconds. */
 const MODEL_TIMEOUT_MS = 600_000;
 
 const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
@@ -63,7 +63,7 @@ export function storeContract<Tx>(options: StoreContractOptions<Tx>): void {
   const title = (group: string, name: string) => (options.describe === undefined ? `${group}: ${name}` : name);
   for (const [group, cases] of GROUPS) {
     describe(group, () => {
-      // Rest parameters, because Jest takes a body with a parameter for one that calls back.
+      // Rest parameters, because Jest expects a test with a parameter to call it back.
       for (const one of cases) options.test(title(group, one.name), (...given) => runCase(options, one, given[0]));
     });
   }
