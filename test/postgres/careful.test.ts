@@ -37,7 +37,7 @@ function quarantine(id: number, wish: Partial<NewQuarantine> = {}): NewQuarantin
 }
 
 describe("step()", () => {
-  it("stores and leases the neighbours of rows that cannot be stored, and leaves nothing of these", async () => {
+  it("stores and leases the other rows of a batch when some cannot be stored, and keeps nothing of those", async () => {
     const store = await openStore();
     const bad = [
       event("", 1, { lane: long }),
@@ -62,7 +62,7 @@ describe("step()", () => {
     expect(await store.stats()).toMatchObject({ gauges: { pending: 3 }, counters: { accepted: 3, duplicates: 1 } });
   });
 
-  it("writes nothing of a turn whose last statement cannot be sent, though its commit could be", async () => {
+  it("writes nothing of a batch whose last statement cannot be sent, although its commit could be", async () => {
     const store = await openStore(systemClock, newSchema(), newPool({ pipeline: true }));
     const accepts = [event("a"), event("time", 1, { occurredAt: 2 ** 64 })];
     const { accepted, quarantined } = await store.step(turn<PgClient>({ accepts, quarantines: [quarantine(1)] }));
@@ -71,7 +71,7 @@ describe("step()", () => {
     expect(await store.stats()).toMatchObject({ gauges: { pending: 1, quarantined: 1 } });
   });
 
-  it("says why without the row's values, which the server quotes", async () => {
+  it("reports the reason without the row's values, which the server quotes", async () => {
     const schema = newSchema();
     const store = await openStore(systemClock, schema);
     await sql(`alter table ${schema}.event add constraint numbered check (trace::int > 0)`);
@@ -83,7 +83,7 @@ describe("step()", () => {
     expect(String(error)).not.toContain("quoted");
   });
 
-  it("keeps the neighbours of a quarantined body that cannot be stored, and settles", async () => {
+  it("keeps the other bodies when a quarantined body cannot be stored, and settles", async () => {
     const store = await openStore();
     const { leases } = await store.step(turn<PgClient>({ accepts: [event("m")], claim: { limit: 1 } }));
     const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
@@ -96,7 +96,7 @@ describe("step()", () => {
     expect(await store.stats()).toMatchObject({ gauges: { quarantined: 2, pending: 1 }, counters: { handled: 1 } });
   });
 
-  it("fails as a whole, and leaves nothing, when the fault is no row's that it brings", async () => {
+  it("fails as a whole, and writes nothing, when none of its rows is at fault", async () => {
     const store = await openStore();
     const { leases } = await store.step(turn<PgClient>({ accepts: [event("m")], claim: { limit: 1 } }));
     const failure = { code: "e", message: "", durationMs: 1 };
@@ -120,7 +120,7 @@ describe("step()", () => {
 });
 
 describe("act()", () => {
-  it("takes an operator's name with a character that Postgres does not store", async () => {
+  it("accepts an operator's name with a character that Postgres does not store", async () => {
     const store = await openStore();
     await store.step(turn<PgClient>({ accepts: [event("m")] }));
     expect(await store.act({ kind: "discard", event: 1 }, "a\0b\ud83d")).toMatchObject({ ok: true });

@@ -204,7 +204,7 @@ describe("copyInbox()", () => {
     await to.close();
   });
 
-  it("says which rights it needs on another role's sequences, and goes on once they are granted", async () => {
+  it("names the rights it needs on another role's sequences, and continues once they are granted", async () => {
     const [role, there] = [`place_${process.pid}_copier`, newSchema()];
     await (await open(postgresStore(url, { schema: there, listen: false }))).close();
     await sql(`create role ${role} login password 'secret'; grant usage on schema ${there} to ${role};
@@ -222,7 +222,7 @@ describe("copyInbox()", () => {
     expect(await copyInbox({ from: source, to })).toMatchObject({ lanes: 1, events: 1, lanesBefore: 1 });
   });
 
-  it("refuses a source that a receiver works on, and a target that holds something else", async () => {
+  it("refuses a source that a receiver uses, and a target that holds other data", async () => {
     const source = await open(fromStore());
     await source.heartbeat({ keyringVersion: "1", counters: {} });
     const copying = copyInbox({ from: fromStore(), to: memoryStore({ volatile: true }) });
@@ -250,7 +250,7 @@ describe("copyInbox()", () => {
     await expect(again).rejects.toMatchObject({ code: "copy_differs" });
   });
 
-  it("stops when it is asked to, and goes on later", async () => {
+  it("stops on request, and continues later", async () => {
     const target = memoryStore({ volatile: true, maxEvents: EVENTS });
     const stop = new AbortController();
     const options = { from: fromStore(), to: target };

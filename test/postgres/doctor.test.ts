@@ -20,11 +20,11 @@ async function newInbox(): Promise<string> {
 const findingsOf = async (...asked: Parameters<typeof diagnose>) =>
   (await diagnose(...asked)).filter(({ level }) => level === "problem" || level === "warning");
 
-it("finds nothing where all is well", async () => {
+it("finds nothing when everything is right", async () => {
   expect(await findingsOf({ store: inject("postgresUrl"), schema: await newInbox() })).toEqual([]);
 });
 
-it("finds a server that does not wait for the disk with the application's commits", async () => {
+it("finds a server whose commits of the application do not wait for the disk", async () => {
   const schema = await newInbox();
   const { pathname } = new URL(inject("postgresUrl"));
   const role = `doctor_${schema}`;
@@ -34,7 +34,7 @@ it("finds a server that does not wait for the disk with the application's commit
   expect(findings.map(({ code }) => code)).toEqual(["commits_asynchronous"]);
 });
 
-it("goes on where the server has one connection to give", async () => {
+it("continues with a server that has one free connection", async () => {
   const schema = await newInbox();
   const role = `doctor_${schema}`;
   await sql(`create role ${role} login password 'secret' connection limit 1; grant usage on schema ${schema} to ${role};
@@ -63,7 +63,7 @@ it("finds a clock that differs from the database's", async () => {
   expect(findings.map(({ code, level }) => [code, level])).toEqual([["clock_skew", "problem"]]);
 });
 
-it("finds a server that does not answer, without showing the password", async () => {
+it("reports a server that does not answer, without showing the password", async () => {
   const findings = await findingsOf({ store: "postgres://app:hunter2hunter2@127.0.0.1:9/app" });
   expect(findings.map(({ code }) => code)).toEqual(["store_unavailable"]);
   expect(JSON.stringify(findings)).not.toContain("hunter2");

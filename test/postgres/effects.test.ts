@@ -63,7 +63,7 @@ describe("ctx.commit() on Postgres", () => {
     expect(await settle(store, complete(b, write("later")))).toEqual([{ status: "settled" }]);
   });
 
-  it("gives rows of the type that the query is told", async () => {
+  it("returns rows of the query's type parameter", async () => {
     const { store } = await openDesk();
     const [lease] = await leases(store, "m");
     const count = async (client: PgClient) => {
@@ -131,7 +131,7 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual([]);
   });
 
-  it("says that a statement's error was caught, which leaves the transaction unusable", async () => {
+  it("reports that a statement's error was caught, which leaves the transaction unusable", async () => {
     const { store } = await openDesk();
     const [lease] = await leases(store, "m");
     const caught = async (client: PgClient) => void (await client.query("select 1 / 0").catch(() => {}));
@@ -140,7 +140,7 @@ describe("ctx.commit() on Postgres", () => {
     ]);
   });
 
-  it("keeps its connection when an effect gives it back, and refuses to end it", async () => {
+  it("keeps its connection when an effect releases it, and refuses to end it", async () => {
     const { store, notes, write } = await openDesk({ max: 1 });
     const [lease] = await leases(store, "m");
     const ends = async (client: PgClient) => (client as unknown as PgPool).end();
@@ -180,7 +180,7 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual([]);
   });
 
-  it("refuses a function that takes no connection, where the handler registers it", async () => {
+  it("refuses a function without a parameter for the connection when the handler registers it", async () => {
     const { schema, notes } = await makeNotes();
     const pool = newPool();
     const { receiver, post } = await serve(postgresStore(pool, { schema }));
@@ -199,7 +199,7 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual([]);
   });
 
-  it("lets an effect go on after its own savepoint", async () => {
+  it("lets an effect continue after its own savepoint", async () => {
     const { store, notes, write } = await openDesk();
     const [lease] = await leases(store, "m");
     const careful = async (client: PgClient) => {
@@ -358,7 +358,7 @@ describe("ctx.commit() on Postgres", () => {
     });
   });
 
-  it("fails one event when the server ends a connection that waits too long, and the process goes on", async () => {
+  it("fails one event when the server ends a connection that waits too long, and the process continues", async () => {
     const { store, notes, write } = await openDesk({ options: "-c idle_in_transaction_session_timeout=500" });
     const [slow, quick] = await leases(store, "slow", "quick");
     const waits = async (client: PgClient) => {
@@ -371,7 +371,7 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual(["quick"]);
   });
 
-  it("runs an effect again that another transaction was in the way of", async () => {
+  it("runs an effect again after a conflict with another transaction", async () => {
     const { store, notes, write } = await openDesk();
     const [lease] = await leases(store, "m");
     let runs = 0;
@@ -383,7 +383,7 @@ describe("ctx.commit() on Postgres", () => {
     expect(await notes()).toEqual(["run 2"]);
   });
 
-  it("fails an effect that another transaction is in the way of each time", async () => {
+  it("fails an effect that conflicts with another transaction each time", async () => {
     const { store } = await openDesk();
     const [lease] = await leases(store, "m");
     const contended = (client: PgClient) => client.query("do $$ begin raise exception sqlstate '55P03'; end $$");
@@ -392,7 +392,7 @@ describe("ctx.commit() on Postgres", () => {
     ]);
   });
 
-  it("fails an effect that breaks a deferred constraint, and none of its neighbours", async () => {
+  it("fails an effect that breaks a deferred constraint, and no other event", async () => {
     const { store, notes, write, schema } = await openDesk();
     await sql(`create table ${schema}.owner (id int primary key);
       create table ${schema}.owned (id int references ${schema}.owner deferrable initially deferred)`);
@@ -486,7 +486,7 @@ describe("ctx.commit() on Postgres", () => {
   });
 });
 
-it("hands the effects of a batch to several connections, and to one in turn", async () => {
+it("runs the effects of a batch on several connections, or one after the other on one", async () => {
   for (const max of [1, 4]) {
     const { store, notes, write } = await openDesk({ max });
     const held = await leases(store, "a", "b", "c", "d");

@@ -18,7 +18,7 @@ const held = async ({ one }: Scene) => {
 };
 
 describe("erasing a quarantined body", () => {
-  it("counts a body once that is discarded meanwhile", async () => {
+  it("counts a body that is discarded meanwhile once", async () => {
     const all = await scene();
     const quarantine = await quarantined(all);
     const [erased, discarded] = await all.meet(
@@ -33,7 +33,7 @@ describe("erasing a quarantined body", () => {
     expect(await held(all)).toEqual({ quarantined: 0, quarantinedBytes: 0 });
   });
 
-  it("counts a body once that is replayed meanwhile, and erases the event that it became", async () => {
+  it("counts a body that is replayed meanwhile once, and erases its event", async () => {
     const all = await scene();
     const { one, other, meet, onesPool, othersPool } = all;
     const quarantine = await quarantined(all);
@@ -50,7 +50,7 @@ describe("erasing a quarantined body", () => {
     expect([onesPool.rollbacks, othersPool.rollbacks]).toEqual([0, 0]);
   });
 
-  it("counts a body once that is pruned meanwhile", async () => {
+  it("counts a body that is pruned meanwhile once", async () => {
     const all = await scene();
     const { one, other, meet } = all;
     await quarantined(all);

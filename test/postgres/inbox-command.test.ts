@@ -25,7 +25,7 @@ it("copies an inbox there, lists it and erases from it", { tags: "full" }, async
   expect(erased).toMatchObject({ output: '{"erased":9}\n' });
 });
 
-it("tells in one line why a server refuses, without the password", async () => {
+it("reports in one line why a server refuses, without the password", async () => {
   const wrong = new URL(url());
   wrong.password = "hunter2";
   const [password, database, schema] = await Promise.all([

@@ -85,7 +85,7 @@ describe("postgresStore() with two processes at one lane", () => {
     expect(await drained(all)).toEqual([1, 2]);
   });
 
-  it("leaves a lane and its events alone that another process holds, and prunes them the next time", async () => {
+  it("leaves alone a lane that another process holds, and prunes its events the next time", async () => {
     const all = await scene();
     const { meet, one, other } = all;
     await one.handle(one.event(1));
@@ -102,7 +102,7 @@ describe("postgresStore() with two processes at one lane", () => {
     expect((await drained(all)).toSorted()).toEqual([1, 2]);
   });
 
-  it("replays an event whole or not at all while pruning takes its body (I8)", async () => {
+  it("replays an event completely or not at all while pruning removes its body (I8)", async () => {
     const all = await scene();
     const { meet, one, other } = all;
     await one.handle(one.event(1));
@@ -136,7 +136,7 @@ describe("postgresStore() with two processes at one lane", () => {
     expect(await drained(all)).toEqual([]);
   });
 
-  it("skips a lane that an operator is at, and claims it the next time", async () => {
+  it("skips a lane that an operator has locked, and claims it the next time", async () => {
     const all = await scene();
     const { meet, one, other } = all;
     await one.accept(one.event(1), one.event(2));
@@ -208,7 +208,7 @@ describe("postgresStore() with two processes at one lane", () => {
     expect((await one.store.stats()).counters.duplicates).toBe(4);
   });
 
-  it("keeps what arrives while its message is erased, and nothing of before", async () => {
+  it("keeps events that arrive while their message is erased, and no earlier data", async () => {
     const all = await scene();
     const { meet, one, other } = all;
     await one.accept(one.event(1));
@@ -240,7 +240,7 @@ describe("postgresStore() with two processes at one lane", () => {
     expect(await one.settle(one.complete(lease))).toEqual(["settled"]);
   });
 
-  it("tells a holder that another has recovered its lease, though it asked to extend it before (I3)", async () => {
+  it("reports to a holder that another process has recovered its lease, although it asked to extend it before (I3)", async () => {
     const all = await scene();
     const { meet, one, other } = all;
     await other.accept(other.event(1));
@@ -273,7 +273,7 @@ describe("postgresStore() with two processes at one lane", () => {
 });
 
 describe("postgresStore() and waits", () => {
-  it("takes fractions of a millisecond, which a handler's RetryAfter may hold", async () => {
+  it("accepts fractions of a millisecond, which a handler's RetryAfter may have", async () => {
     const all = await scene();
     const { one } = all;
     await one.accept(one.event(1, { gapWaitMs: 0.5 }));

@@ -86,7 +86,7 @@ describe("after a failover that lost the last commits", () => {
     expect((await claimAll(await openAt(schema))).leases).toMatchObject([{ eventType: "message.sent" }]);
   });
 
-  it("says so when a table does not keep the names that are entered", async () => {
+  it("reports a table that does not keep the entered names", async () => {
     const { schema, store } = await remembering();
     await sql(`create function ${schema}.swallow() returns trigger language plpgsql as 'begin return null; end';
       create trigger swallow before insert on ${schema}.kind for each row execute function ${schema}.swallow()`);
@@ -128,7 +128,7 @@ async function aged() {
 }
 
 describe("pruned names", () => {
-  it("go with the last row that uses them, and no other", async () => {
+  it("are pruned with the last row that uses them, and no others", async () => {
     const { store, names } = await aged();
     expect(await names()).toEqual(["client", "message.rare", "message.sent", "rare"]);
     expect(await store.prune(POLICY)).toMatchObject({ events: 2, lanes: 2 });
@@ -175,7 +175,7 @@ describe("pruned names", () => {
     expect(lanes.length).toBe(1);
   });
 
-  it("stay while another transaction that uses them is not committed, and go with a later pruning", async () => {
+  it("stay while another transaction that uses them is not committed, and are pruned later", async () => {
     const { schema, store, names } = await aged();
     const writing = await newPool({ max: 1 }).connect();
     await writing.query(`begin; update ${schema}.lane set ready_at = null where false`);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { drained, scene } from "./interleavings-scene.ts";
 
 describe("new lanes", () => {
-  it("starts a turn again only once, though others make its new lanes one by one", async () => {
+  it("runs a batch again only once, although others create its new lanes one by one", async () => {
     const all = await scene();
     const { one, other, onesPool, othersPool } = all;
     let hold = othersPool.hold("flush");
@@ -24,7 +24,7 @@ describe("new lanes", () => {
     expect((await drained(all, "c")).toSorted()).toEqual([1, 1, 2, 2, 2]);
   });
 
-  it("starts a turn again that counts repeats too", async () => {
+  it("runs a batch again that counts repeats too", async () => {
     const all = await scene();
     const { one, other, othersPool } = all;
     const {
@@ -43,7 +43,7 @@ describe("new lanes", () => {
     expect((await drained(all)).toSorted()).toEqual([1, 1, 2]);
   });
 
-  it("says so when a table does not keep the lanes that are made", async () => {
+  it("reports a table that does not keep the created lanes", async () => {
     const { one, pool, schema } = await scene();
     await pool.query(`create function ${schema}.swallow() returns trigger language plpgsql as 'begin return null; end';
       create trigger swallow before insert on ${schema}.lane for each row execute function ${schema}.swallow()`);

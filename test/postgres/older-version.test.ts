@@ -32,7 +32,7 @@ const claim = async (store: InboxStore<PgClient>, mode: "ordinary" | "recover") 
 };
 
 describe("a process of an older version", () => {
-  it("goes on accepting while two of this one migrate at the same time, once", async () => {
+  it("goes on accepting while two processes of this version migrate at the same time, once", async () => {
     const schema = newSchema();
     // pg's own types say more than is needed here.
     const client = (await newPool({ max: 1 }).connect()) as unknown as PgClient;

@@ -12,7 +12,7 @@ const makeWith = (database: unknown, options?: unknown) => () =>
   postgresStore(database as string, options as PostgresStoreOptions);
 
 describe("postgresStore()", () => {
-  it("makes nothing for somebody who is no receiver (no_inbox)", async () => {
+  it("creates nothing when the opener is not a receiver (no_inbox)", async () => {
     const schema = newSchema();
     const opening = postgresStore(newPool(), { schema }).open(contextOf({ rules: "recorded" }));
     await expect(opening).rejects.toMatchObject({ code: "no_inbox", message: expect.stringContaining(schema) });
@@ -66,7 +66,7 @@ describe("postgresStore()", () => {
     expect(makeWith(new Client())).toThrow(/"database" must be .* a pool/);
   });
 
-  it("refuses a pool that gives binary values", () => {
+  it("refuses a pool that returns binary values", () => {
     expect(makeWith(newPool({ binary: true } as object))).toThrow(/binary/);
   });
 
@@ -86,7 +86,7 @@ describe("postgresStore()", () => {
     );
   });
 
-  it("refuses maxConnections beside a pool, which has its own", () => {
+  it("refuses maxConnections with a pool, which has its own", () => {
     expect(makeWith(newPool(), { maxConnections: 5 })).toThrow(/maxConnections/);
   });
 });

@@ -24,7 +24,7 @@ function receiverWith(onDelivery: () => unknown) {
   return createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger }).on("message.delivery", onDelivery);
 }
 
-describe("an option that is not known", () => {
+describe("an unknown option", () => {
   it.each<[string, () => unknown]>([
     ["fixtures.queued()", () => fixtures.queued({ mesageId: "m" } as never)],
     ["fixtures.sent()", () => fixtures.sent({ eventType: "x" } as never)],
@@ -50,7 +50,7 @@ describe("an option that is not known", () => {
 });
 
 describe("fixtures.unknown()", () => {
-  it("takes its place among a message's events where it is told one, and none otherwise (RCV-11)", () => {
+  it("has a place among a message's events only if the options give one (RCV-11)", () => {
     expect(fixtures.unknown({ messageId: "msg_1", sequence: 4 })).toMatchObject({ messageId: "msg_1", sequence: 4 });
     expect(Object.keys(fixtures.unknown())).toEqual(["eventType", "direction", "occurredAt", "apiClientId", "data"]);
   });
@@ -64,7 +64,7 @@ describe("deliver()", () => {
     expect([state, answer.status, seen]).toEqual(["handled", 200, ["delivered"]]);
   });
 
-  it("handles an event alone, whatever its place in the message's life, and names what is missing", async () => {
+  it("handles a single event of a message, and names the missing sequences", async () => {
     const missing: unknown[] = [];
     const clock = createFakeClock();
     const store = memoryStore({ volatile: true });
@@ -81,7 +81,7 @@ describe("deliver()", () => {
     await receiver.stop();
   });
 
-  it("tells a failing handler, a dead letter, an unhandled type, a gap and a quarantined body apart", async () => {
+  it("returns different states for a failing handler, a dead letter, an unhandled type, a gap and a quarantined body", async () => {
     const failing = receiverWith(() => {
       throw new Error("no");
     });
@@ -97,13 +97,13 @@ describe("deliver()", () => {
     expect(await deliver(receiver, "{}")).toMatchObject({ state: "quarantined", record: null });
   });
 
-  it("gives the stored event", async () => {
+  it("returns the stored event", async () => {
     const receiver = receiverWith(() => {});
     const { record } = await deliver(receiver, fixtures.delivery({ sequence: 1, messageId: "msg_9" }));
     expect(record).toMatchObject({ lane: { messageId: "msg_9", tag: "outbound" }, attempts: 1, state: "done" });
   });
 
-  it("says what to do about a wrong secret", async () => {
+  it("names the fix for a wrong secret", async () => {
     const receiver = receiverWith(() => {});
     const delivered = deliver(receiver, fixtures.delivery(), { secret: "another secret of 16 bytes" });
     await expect(delivered).rejects.toThrow(/answered 401.*TEST_SECRET/);
@@ -111,7 +111,7 @@ describe("deliver()", () => {
 });
 
 describe("signedRequest()", () => {
-  it("makes a request that verifies, and tampered() one that does not (RCV-1)", () => {
+  it("makes a request that passes verification, and tampered() one that does not (RCV-1)", () => {
     const request = signedRequest(fixtures.inbound());
     expect(verifySignature({ headers: request.headers, body: request.body, secrets: TEST_SECRET })).toMatchObject({
       ok: true,
@@ -123,13 +123,13 @@ describe("signedRequest()", () => {
     }
   });
 
-  it("takes bytes as they are", () => {
+  it("uses bytes as they are", () => {
     const bytes = Uint8Array.of(0xff, 0, 0x7b);
     expect(signedRequest(bytes).body).toEqual(Buffer.from(bytes));
     expect(incomingOf(signedRequest("text")).method).toBe("POST");
   });
 
-  it("is sent as it is by Fastify's inject(), tampered with or not", async () => {
+  it("is sent unchanged by Fastify's inject(), also when tampered with", async () => {
     const app = Fastify();
     await app.register(fastifyWebhook, { receiver: receiverWith(() => {}), path: "/webhooks" });
     const inject = ({ method, headers, body }: SignedRequest) =>
@@ -140,7 +140,7 @@ describe("signedRequest()", () => {
     expect((await inject(tampered(tampered(request)))).statusCode).toBe(200);
   });
 
-  it("is sent as it is by supertest, as a text", async () => {
+  it("is sent unchanged by supertest, as a text", async () => {
     const app = express();
     app.all("/webhooks", expressWebhook(receiverWith(() => {})));
     const { headers, body } = signedRequest(fixtures.inbound());

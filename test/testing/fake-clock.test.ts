@@ -9,7 +9,7 @@ describe("createFakeClock()", () => {
     expect([clock.now(), clock.monotonic()]).toEqual([1_000, 0]);
   });
 
-  it("fires due timers in order of their time, then of their making, each at its own moment", async () => {
+  it("fires due timers in order of their time, then of their creation, each at its own time", async () => {
     const clock = createFakeClock(0);
     const fired: [string, number][] = [];
     clock.setTimeout(() => fired.push(["late", clock.now()]), 30);
@@ -25,7 +25,7 @@ describe("createFakeClock()", () => {
     expect(clock.now()).toBe(40);
   });
 
-  it("fires in the same call what promises and setImmediate callbacks set between two timers", async () => {
+  it("fires in the same call the timers that promises and setImmediate callbacks set between two others", async () => {
     const clock = createFakeClock(0);
     const woken: number[] = [];
     const loop = async () => {
@@ -41,7 +41,7 @@ describe("createFakeClock()", () => {
     expect(woken).toEqual([10, 20, 30]);
   });
 
-  it("lets a millisecond pass for a rest that is too short to move the time on", async () => {
+  it("lets a millisecond pass for a wait that is too short to advance the time", async () => {
     const clock = createFakeClock();
     await clock.advance(32_915.123);
     const waits = [0, 1e-12, 1e-12, 0.5, -5];
@@ -68,7 +68,7 @@ describe("createFakeClock()", () => {
     expect(fired).toBe(false);
   });
 
-  it("jumps the wall clock alone", async () => {
+  it("moves only the wall clock", async () => {
     const clock = createFakeClock(1_000_000);
     let fired = false;
     clock.setTimeout(() => {

@@ -27,7 +27,7 @@ describe("fixtures", () => {
 });
 
 describe("lifecycle()", () => {
-  it("goes up in sequence to either ending (EVT-8)", () => {
+  it("ascends in sequence to either ending (EVT-8)", () => {
     expect(lifecycle().map((event) => event.eventType)).toEqual(["message.queued", "message.sent", "message.delivery"]);
     const failed = lifecycle({ ending: "failed" });
     expect(failed.at(-1)).toMatchObject({ eventType: "message.failed", sequence: 3 });
@@ -35,7 +35,7 @@ describe("lifecycle()", () => {
 });
 
 describe("shuffled() and duplicated()", () => {
-  it("keep every item, repeat by seed, and put copies behind their originals", () => {
+  it("keep every item, repeat for the same seed, and put copies after their originals", () => {
     const items = Array.from({ length: 50 }, (_, index) => index);
     expect(shuffled(items, seededRandom(1)).toSorted((a, b) => a - b)).toEqual(items);
     expect(shuffled(items, seededRandom(1))).toEqual(shuffled(items, seededRandom(1)));
@@ -68,7 +68,7 @@ describe("deliverWithRetries()", () => {
     ]);
   });
 
-  it("gives up after the fifth attempt, all of which the receiver verified although their signature was frozen (DLV-17)", async () => {
+  it("stops after the fifth attempt; the receiver verified all five although their signature was frozen (DLV-17)", async () => {
     const { clock, receiver } = failingUntil(9);
     const attempts = await deliverWithRetries(receiver, fixtures.queued(), clock, { signature: "frozen" });
     expect(attempts.map(({ minute, answer }) => [minute, answer.status])).toEqual([

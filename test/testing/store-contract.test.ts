@@ -37,7 +37,7 @@ async function runContract(spoil: (store: InboxStore) => Partial<InboxStore>, fa
 }
 
 describe("storeContract()", () => {
-  it("registers over a hundred tests, their group before their name, and skips by capability", async () => {
+  it("registers over a hundred tests, with the group as a prefix of the name, and skips by capability", async () => {
     const { passed, skipped, failed } = await runContract(() => ({}));
     expect(failed.size).toBe(0);
     expect(passed.length).toBeGreaterThan(100);
@@ -45,7 +45,7 @@ describe("storeContract()", () => {
     expect(skipped.length).toBeGreaterThan(5);
   });
 
-  it("tells a store that does not commit what it acknowledges (I2)", async () => {
+  it("detects a store that does not commit what it acknowledges (I2)", async () => {
     const { failed } = await runContract((store) => ({
       step: async (turn) => ({
         ...(await store.step({ ...turn, quarantines: [] })),
@@ -55,14 +55,14 @@ describe("storeContract()", () => {
     expect([...failed.keys()]).toContain("accept: holds a quarantined body once, byte for byte (I10)");
   });
 
-  it("tells a store that renews lost leases (I3)", async () => {
+  it("detects a store that renews lost leases (I3)", async () => {
     const { failed } = await runContract(() => ({ extend: async (leases) => leases.map(() => true) }));
     expect([...failed.keys()]).toContain(
       "recovery: fences off the holder of a lease that was recovered: all its settles are lost (I3)",
     );
   });
 
-  it("finds by the model what a store forgets, and prints the seed", async () => {
+  it("detects by the model a store that forgets a gap, and prints the seed", async () => {
     const forgetful = (store: InboxStore): Partial<InboxStore> => ({
       step: async (turn) => {
         const result = await store.step(turn);
@@ -74,7 +74,7 @@ describe("storeContract()", () => {
     expect(String(error)).toMatch(/seed: -?\d+/);
   });
 
-  it("repeats a run of the model by its seed", async () => {
+  it("repeats a run of the model with its seed", async () => {
     const rows: number[] = [];
     const count = (store: InboxStore): Partial<InboxStore> => ({
       step: (turn) => {
