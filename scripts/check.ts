@@ -13,13 +13,14 @@ import type { Gate, GateContext, GateResult } from "./gates/gate.ts";
 import { openapi } from "./gates/openapi.ts";
 import { architecture, pack, packageChecks } from "./gates/package.ts";
 import { programmes } from "./gates/programmes.ts";
-import { lint, types, unused } from "./gates/static.ts";
+import { english, lint, types, unused } from "./gates/static.ts";
 import { rules, tests } from "./gates/tests.ts";
 
 const GATES: readonly Gate[] = [
   lint,
   types,
   unused,
+  english,
   architecture,
   tests,
   rules,

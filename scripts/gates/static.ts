@@ -1,4 +1,5 @@
-/** The gates that read the sources without running them: lint and format, types, unused code. */
+/** The gates that read the sources without running them: lint and format, types, unused code, plain English. */
+import { readAloud } from "../plain-english.ts";
 import { type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 
 /**
@@ -42,5 +43,13 @@ export const unused: Gate = {
     const finished = await run("npx", ["--yes", KNIP, ...args], { cwd: root, env: { ...process.env, NO_COLOR: "1" } });
     const count = Number(/^analysed (\d+) files$/m.exec(finished.stdout)?.[1] ?? 0);
     return [{ name: this.name, count, unit: "files", problems: problemsOf(finished) }];
+  },
+};
+
+export const english: Gate = {
+  name: "plain english",
+  async run({ root }) {
+    const { files, problems } = readAloud(root);
+    return [{ name: this.name, count: files, unit: "files", problems }];
   },
 };
