@@ -11,7 +11,7 @@ import {
 } from "../src/index.ts";
 import { errorPlaceOf } from "../src/internal/foreign-error.ts";
 import { isSameSecret } from "../src/signature/secret.ts";
-import { closing } from "./fetch-io.ts";
+import { closing } from "./fetch.ts";
 
 const SHORTEST_SECRET_BYTES = 16;
 /** Text that a header transports unchanged: senders encode characters above ASCII differently (RFC 9110, section 5.5). */

@@ -18,8 +18,10 @@ export {
   KNOWN_EVENT_TYPES,
   type LaneKey,
   type LaneTag,
-} from "./events/identity.ts";
-export { type ParseFailureCode, type ParseResult, parseEvent } from "./events/parse.ts";
+  type ParseFailureCode,
+  type ParseResult,
+  parseEvent,
+} from "./events/parse.ts";
 export type * from "./events/types.ts";
 export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/claims.ts";
 export {
@@ -55,12 +57,11 @@ export type * from "./inbox/record.ts";
 export type * from "./inbox/store.ts";
 export type { Subject } from "./inbox/subject.ts";
 export type { Clock, Random, Timer } from "./internal/clock.ts";
-/** For adapters, which see nothing of this package but this entry: what a log may say of a foreign error, and how options are treated. */
-export { atFirstUse } from "./internal/environment.ts";
 export { foreignLabels } from "./internal/foreign-error.ts";
 export { type LogFields, type Logger, loggerOption } from "./internal/logger.ts";
 export { refuseUnknownOptions } from "./internal/options.ts";
-export * as answers from "./receiver/answers.ts";
+/** For adapters, which see nothing of this package but this entry: what a log may say of a foreign error, and how options are treated. */
+export { atFirstUse } from "./internal/process.ts";
 export type {
   BulkOptions,
   BulkProgress,
@@ -73,11 +74,12 @@ export type {
   ReplayCounts,
 } from "./receiver/bulk.ts";
 export type { ExportedBody, ExportedEvent, ExportedQuarantine, SubjectRecord } from "./receiver/export-subject.ts";
-export type { Health, HealthReason } from "./receiver/health.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
+export * as answers from "./receiver/incoming.ts";
 export { type Inbox, type OpenInboxOptions, openInbox, type Pruned, type PruneOptions } from "./receiver/open-inbox.ts";
 export type { ActOptions, InboxOperator } from "./receiver/operator.ts";
 export type { ReceiverOptions, RetentionOptions } from "./receiver/options.ts";
+export type { Health, HealthReason } from "./receiver/receiver.ts";
 export { createReceiver, type Receiver, type StopOptions } from "./receiver/receiver.ts";
 export {
   createVerifier,

@@ -6,7 +6,7 @@ import type { Writable } from "node:stream";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { urlHostOf } from "../emulator/options.ts";
 import { SetupError } from "../errors.ts";
-import { lanePlaceOf, publicId } from "../events/identity.ts";
+import { lanePlaceOf, publicId } from "../events/parse.ts";
 import { forward, httpPublisher } from "../forward/index.ts";
 import { createReceiver, type HandlerContext, type HealthReason, type Receiver, type WebhookEvent } from "../index.ts";
 import { systemClock } from "../internal/clock.ts";

@@ -2,9 +2,9 @@
 import { type Clock, type Random, sleep, systemClock } from "../internal/clock.ts";
 import { BAD_PORT, isBadPort } from "../internal/network.ts";
 import { isRecord, suggestion } from "../internal/options.ts";
+import { signedRequest } from "../testing/deliver.ts";
 import { type FixtureOptions, fixtures } from "../testing/fixtures.ts";
 import { duplicated, lifecycle, shuffled } from "../testing/scenarios.ts";
-import { signedRequest } from "../testing/signed-request.ts";
 import { CommandError, FAILURE, isSystemError, USAGE_MISTAKE } from "./exit.ts";
 
 // Which events `oncehook trigger` sends, in which order: made of the fixtures that tests use.

@@ -1,7 +1,6 @@
 /** The client's options: documented, validated, then defaulted. */
 import { SetupError } from "../errors.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
-import { isUnsetInBuild } from "../internal/environment.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
 import { hasCredentials, isLoopback, isPrivateHost } from "../internal/network.ts";
 import {
@@ -13,6 +12,7 @@ import {
   refuseUnknownOptions,
   textOption,
 } from "../internal/options.ts";
+import { isUnsetInBuild } from "../internal/process.ts";
 
 /** How long to wait before a retry: a random part of `min(maxMs, baseMs * 2 ** (retry - 1))` (full jitter). */
 export interface BackoffOptions {

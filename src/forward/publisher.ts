@@ -1,7 +1,7 @@
 /** What a distributed engine looks like from here, and the care with which it is used: checked first, awaited, given up in time. */
 import { hash } from "node:crypto";
 import { SetupError } from "../errors.ts";
-import { identityOf, type LaneKey, lanePlaceOf, sha256 } from "../events/identity.ts";
+import { identityOf, type LaneKey, lanePlaceOf, sha256 } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { Logger } from "../internal/logger.ts";
 import { invalidOption, isPromise } from "../internal/options.ts";

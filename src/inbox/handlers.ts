@@ -1,7 +1,6 @@
 /** The registered handlers, the context that they receive, and running them within their time. */
 import { LeaseLost, OncehookError, PermanentError, SetupError } from "../errors.ts";
-import { identityOf, isKnownEventType, KNOWN_EVENT_TYPES } from "../events/identity.ts";
-import { parseEvent } from "../events/parse.ts";
+import { identityOf, isKnownEventType, KNOWN_EVENT_TYPES, parseEvent } from "../events/parse.ts";
 import type { EventByType, KnownEventType, LateEvent, UnknownEvent, WebhookEvent } from "../events/types.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";

@@ -1,6 +1,6 @@
 /** What logs, error messages and the inbox may contain about an event or an error: ids, codes and masked texts. */
 import { KeyringError, SetupError, StoreError } from "../errors.ts";
-import { publicId } from "../events/identity.ts";
+import { publicId } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import { applicationFrames, errorName, errorPlaceOf, propertyOf } from "../internal/foreign-error.ts";
 import { type LogFields, maskNumbers, PHONE_NUMBER } from "../internal/logger.ts";

@@ -1,8 +1,8 @@
 /** The records of an inbox, in the words of docs/architecture.md. Every store uses these types. */
 
-import type { LaneKey } from "../events/identity.ts";
+import type { LaneKey } from "../events/parse.ts";
 
-export type { LaneKey, LaneTag } from "../events/identity.ts";
+export type { LaneKey, LaneTag } from "../events/parse.ts";
 
 /** A store's number for an event. Ids grow in the order of acceptance. */
 export type EventId = number;

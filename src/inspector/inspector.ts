@@ -22,8 +22,7 @@ import {
 } from "./http.ts";
 import { type InspectorOptions, type ResolvedInspector, resolveInspector } from "./options.ts";
 import { type ApiCall, type ApiRoute, matcher, type PathMatch, type PathTarget } from "./route.ts";
-import { actRoutes } from "./routes/acts.ts";
-import { bulkRoute } from "./routes/bulk.ts";
+import { actRoutes, bulkRoute } from "./routes/acts.ts";
 import { eventsRoute } from "./routes/events.ts";
 import { messageRoutes, quarantineRoutes } from "./routes/messages.ts";
 import { auditRoute, groupsRoute, historyRoute, lookupRoute, overviewRoute } from "./routes/overview.ts";

@@ -1,9 +1,9 @@
 /** The logger interface and the default logger (standard error), a rate limit for repeated lines, and the masking of phone numbers. */
 import { styleText } from "node:util";
 import { type Clock, systemClock } from "./clock.ts";
-import { isDevelopment } from "./environment.ts";
 import { errorPlaceOf } from "./foreign-error.ts";
 import { invalidOption } from "./options.ts";
+import { isDevelopment } from "./process.ts";
 
 /** Ids, types, sizes and reason codes; never a secret, signature, phone number or body text. */
 export type LogFields = Readonly<Record<string, unknown>>;

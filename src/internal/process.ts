@@ -1,4 +1,5 @@
-/** Identifies this process among others on this machine, also from a later one with the same pid. */
+/** This process: its identity among others on this machine, and whether it builds or develops the application. */
+
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
@@ -47,4 +48,34 @@ function tryRead(read: () => string): string {
   } catch {
     return "";
   }
+}
+
+/** True in `next build`. */
+export function isBuilding(): boolean {
+  return process.env.NEXT_PHASE === "phase-production-build";
+}
+
+/**
+ * True when `NODE_ENV` is `development`, or when it is not set and standard error is a terminal. False in tests: vitest and Jest set
+ * `NODE_ENV` to `test`, and `node --test` sets a variable of its own.
+ */
+export function isDevelopment(): boolean {
+  const { NODE_ENV, NODE_TEST_CONTEXT } = process.env;
+  if (NODE_ENV === "development") return true;
+  return !NODE_ENV && NODE_TEST_CONTEXT === undefined && process.stderr.isTTY === true;
+}
+
+/** True in a build for undefined, null and `""`, which an unset variable becomes in `process.env.NAME ?? ""`. */
+export function isUnsetInBuild(value: unknown): boolean {
+  return (value ?? "") === "" && isBuilding();
+}
+
+/**
+ * Runs `make` now, so that a mistake fails at construction. Only in a build, and only when one of `values` is unset, `make` runs at
+ * each use instead and fails there.
+ */
+export function atFirstUse<T>(values: readonly unknown[], make: () => T): () => T {
+  if (values.some(isUnsetInBuild)) return make;
+  const made = make();
+  return () => made;
 }

@@ -18,8 +18,8 @@ import {
   readHeader,
   type VerifyFailureCode,
 } from "../signature/verify.ts";
-import * as answers from "./answers.ts";
 import type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./incoming.ts";
+import * as answers from "./incoming.ts";
 
 /** A request of any method: the caller checks that. */
 export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant" | "route">;

@@ -8,7 +8,6 @@ import type { EventId, LaneId, NewQuarantine } from "../inbox/record.ts";
 import { type LogFields, SampledLog } from "../internal/logger.ts";
 import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
 import { vouchingMatch } from "../signature/verify.ts";
-import * as answers from "./answers.ts";
 import {
   type HeaderRefusal,
   type RefusedRequest,
@@ -18,6 +17,7 @@ import {
   type VerifiedRequest,
 } from "./body-limits.ts";
 import type { Engine, StoredAcceptance } from "./engine.ts";
+import * as answers from "./incoming.ts";
 import { type Answer, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
 import { newEvent, newQuarantine, readTrace, type Verified } from "./to-inbox-event.ts";
 

@@ -5,9 +5,9 @@ import { DEFAULT_MAX_ATTEMPTS, type GapWait, gapWaitPolicy } from "../inbox/gap.
 import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
-import { isBuilding, isDevelopment } from "../internal/environment.ts";
 import { type Logger, loggerOption, stderrInfoLogger, stderrLogger } from "../internal/logger.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { isBuilding, isDevelopment } from "../internal/process.ts";
 import type { Keyring, KeyringProvider } from "../signature/keyring.ts";
 import type { SecretStore } from "../signature/secret-store.ts";
 import {

@@ -1,6 +1,5 @@
 /** Records of an inbox as plain JSON, with numbers and texts masked: for the command line and the inspector. */
-import { identityOf, type LaneKey, publicId } from "../events/identity.ts";
-import { MAX_DEPTH } from "../events/parse.ts";
+import { identityOf, type LaneKey, MAX_DEPTH, publicId } from "../events/parse.ts";
 import { shownText } from "../inbox/masking.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../inbox/record.ts";
 import { maskNumbers } from "../internal/logger.ts";

@@ -1,6 +1,6 @@
 /** Turns a verified body into an inbox event with its lane and sequence, or into a quarantined body; and a quarantined body back. */
 import { hash } from "node:crypto";
-import { isKnownEvent, lanePlaceOf, sha256 } from "../events/identity.ts";
+import { isKnownEvent, lanePlaceOf, sha256 } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Page, QuarantineQuery } from "../inbox/store.ts";

@@ -13,8 +13,8 @@ import { createKeyringSource, isSecretStore } from "../signature/keyring-source.
 import type { SecretStore } from "../signature/secret-store.ts";
 import { checkAge, vouchingMatch } from "../signature/verify.ts";
 import { resolvePolicy, type VerifyOptions } from "../signature/verify-signature.ts";
-import * as answers from "./answers.ts";
 import { type RefusedRequest, RequestVerifier, type UnverifiedWebhook, type VerifiedRequest } from "./body-limits.ts";
+import * as answers from "./incoming.ts";
 import { type Answer, bodyParsedMessage } from "./incoming.ts";
 
 export type { UnverifiedWebhook };

@@ -1,7 +1,6 @@
 /** `receiver.waitFor()`: waits until an event is handled, by any process. It polls the store. */
 import { DeadLettered, OncehookError, SetupError } from "../errors.ts";
-import { isKnownEventType, KNOWN_EVENT_TYPES } from "../events/identity.ts";
-import { parseEvent } from "../events/parse.ts";
+import { isKnownEventType, KNOWN_EVENT_TYPES, parseEvent } from "../events/parse.ts";
 import type { KnownEventType, WebhookEvent } from "../events/types.ts";
 import type { EventRecord, LaneRecord, LaneTag } from "../inbox/record.ts";
 import { sleep } from "../internal/clock.ts";

@@ -2,8 +2,8 @@
 import { Buffer } from "node:buffer";
 import { createHash, hash } from "node:crypto";
 import { SetupError } from "../errors.ts";
-import { isBuilding, isUnsetInBuild } from "../internal/environment.ts";
 import { invalidOption, isRecord, refuseUnknownOptions } from "../internal/options.ts";
+import { isBuilding, isUnsetInBuild } from "../internal/process.ts";
 import {
   type CheckedSecret,
   checkSecret,

@@ -6,7 +6,14 @@ import { auditDetail, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { extendInMemory, nextDueInMemory, stepInMemory } from "./memory/batch.ts";
 import { actInMemory, pruneMemory } from "./memory/operator.ts";
-import { findInMemory, findLanesInMemory, findQuarantinedInMemory, statsOfMemory } from "./memory/reading.ts";
+import {
+  exportFromMemory,
+  findInMemory,
+  findLanesInMemory,
+  findQuarantinedInMemory,
+  importToMemory,
+  statsOfMemory,
+} from "./memory/reading.ts";
 import {
   createMemoryState,
   laneByKey,
@@ -15,7 +22,6 @@ import {
   type MemoryState,
   type Opened,
 } from "./memory/state.ts";
-import { exportFromMemory, importToMemory } from "./memory/transfer.ts";
 
 const LOCATION = "memory:";
 

@@ -1,7 +1,7 @@
 /** The inbox in Postgres: durable, for many processes on many machines. */
 import { SetupError } from "../errors.ts";
-import { refuseUnwaited, refuseWithoutConnection } from "../inbox/effect.ts";
 import type { InboxStore, LeaseRef, Turn, TurnResult } from "../inbox/store.ts";
+import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
 import { writeHeartbeat } from "./postgres/instances.ts";

@@ -2,10 +2,10 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from "node:crypto";
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { SetupError, StoreError } from "../errors.ts";
-import { atFirstUse } from "../internal/environment.ts";
 import { octal, ownerProblem } from "../internal/file-owner.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
+import { atFirstUse } from "../internal/process.ts";
 import type { WebhookKind } from "../internal/webhook-kind.ts";
 import { type SecretEncoding, secretEncodingOption } from "../signature/secret.ts";
 import {

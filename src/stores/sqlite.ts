@@ -1,14 +1,13 @@
 /** The inbox in a SQLite file: durable, for one process or several on one machine. */
 import { SetupError } from "../errors.ts";
-import { refuseUnwaited, refuseWithoutConnection } from "../inbox/effect.ts";
 import type { InboxStore, Turn } from "../inbox/store.ts";
+import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { act } from "./sqlite/act.ts";
 import { checkPath } from "./sqlite/connection.ts";
 import { beat } from "./sqlite/instances.ts";
-import { SqliteLanes } from "./sqlite/lane-rows.ts";
-import { extend } from "./sqlite/lanes.ts";
+import { extend, SqliteLanes } from "./sqlite/lanes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
 import { prune } from "./sqlite/prune.ts";
 import { find, findLanes, findQuarantined, readAudit, readNextDue, readStats } from "./sqlite/queries.ts";

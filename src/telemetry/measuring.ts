@@ -1,5 +1,5 @@
 /** Turns what a receiver tells into measurements: the same for OpenTelemetry and for Prometheus. */
-import { isKnownEventType } from "../events/identity.ts";
+import { isKnownEventType } from "../events/parse.ts";
 import type {
   AttemptEnding,
   AttemptInfo,

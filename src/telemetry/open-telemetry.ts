@@ -1,6 +1,6 @@
 /** Spans and metrics by OpenTelemetry's API. Its types are all that is imported: the application hands in the API it uses. */
 import type * as Api from "@opentelemetry/api";
-import { publicId } from "../events/identity.ts";
+import { publicId } from "../events/parse.ts";
 import type { AttemptInfo, AttemptReport, Observer } from "../inbox/instrumentation.ts";
 import { invalidOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
 import {

@@ -1,5 +1,16 @@
 /** For tests of an application's handlers: events, signed requests, deliveries, a fake clock, secrets in memory. */
-export { type Delivered, type DeliveredState, type DeliverOptions, deliver } from "./deliver.ts";
+export {
+  type Delivered,
+  type DeliveredState,
+  type DeliverOptions,
+  deliver,
+  incomingOf,
+  type SignedRequest,
+  type SignedRequestOptions,
+  signedRequest,
+  TEST_SECRET,
+  tampered,
+} from "./deliver.ts";
 export { createFakeClock, type FakeClock } from "./fake-clock.ts";
 export {
   type FixtureOptions,
@@ -18,11 +29,3 @@ export {
   seededRandom,
   shuffled,
 } from "./scenarios.ts";
-export {
-  incomingOf,
-  type SignedRequest,
-  type SignedRequestOptions,
-  signedRequest,
-  TEST_SECRET,
-  tampered,
-} from "./signed-request.ts";

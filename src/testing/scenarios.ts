@@ -3,9 +3,9 @@ import type { KnownEvent } from "../events/types.ts";
 import type { Random } from "../internal/clock.ts";
 import type { Answer } from "../receiver/incoming.ts";
 import type { Receiver } from "../receiver/receiver.ts";
+import { incomingOf, type SignedRequestOptions, signedRequest } from "./deliver.ts";
 import type { FakeClock } from "./fake-clock.ts";
 import { type FixtureOptions, fixtures } from "./fixtures.ts";
-import { incomingOf, type SignedRequestOptions, signedRequest } from "./signed-request.ts";
 
 /** Minutes between the service's attempts; after the fifth it gives up (DLV-6). */
 export const RETRY_MINUTES = [1, 5, 15, 60] as const;

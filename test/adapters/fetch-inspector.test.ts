@@ -1,7 +1,6 @@
 /** The inspector behind fetch and Next.js: the contract through their route functions, and what is their own. */
 import { describe, expect, it, test } from "vitest";
-import { fetchInspector } from "../../adapters/fetch.ts";
-import { bodyOf } from "../../adapters/fetch-io.ts";
+import { bodyOf, fetchInspector } from "../../adapters/fetch.ts";
 import { type NextRoutes, nextInspector } from "../../adapters/next.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";

@@ -2,8 +2,7 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { describe, expect, it, test } from "vitest";
-import { fetchInspector, fetchVerify, fetchWebhook } from "../../adapters/fetch.ts";
-import { readRequestBody } from "../../adapters/fetch-io.ts";
+import { fetchInspector, fetchVerify, fetchWebhook, readRequestBody } from "../../adapters/fetch.ts";
 import { adapterContract } from "../../src/testing/contracts/adapter.ts";
 import type { MakeAdapterServer } from "../../src/testing/contracts/adapter-bench.ts";
 import { bridge } from "./fetch-bridge.ts";

@@ -4,8 +4,8 @@ import { type Serving, serve } from "../../src/cli/listen-run.ts";
 import { createReceiver, type Receiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
 import { fixtures } from "../../src/testing/fixtures.ts";
-import { signedRequest, TEST_SECRET } from "../../src/testing/signed-request.ts";
 
 const open: { readonly serving: Serving; readonly receiver: Receiver<never> }[] = [];
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createReceiver, type HandlerContext, PermanentError, type WebhookEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { TEST_SECRET } from "../../src/testing/signed-request.ts";
+import { TEST_SECRET } from "../../src/testing/deliver.ts";
 import type { ChildOptions } from "./family.ts";
 import * as member from "./member.ts";
 

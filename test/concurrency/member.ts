@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { appendFileSync } from "node:fs";
 import type { HandlerContext, PrunePolicy, Receiver, WebhookEvent } from "../../src/index.ts";
 import { RetryAfter } from "../../src/index.ts";
-import { incomingOf } from "../../src/testing/signed-request.ts";
+import { incomingOf } from "../../src/testing/deliver.ts";
 import type { Answered, Request } from "./family.ts";
 
 export const HOUR_MS = 3_600_000;

@@ -2,7 +2,7 @@
 import type { RequestListener } from "node:http";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Receiver } from "../../src/index.ts";
-import { incomingOf } from "../../src/testing/signed-request.ts";
+import { incomingOf } from "../../src/testing/deliver.ts";
 
 /** `effect_outside_commit`: a handler writes by itself. `answer_before_commit`: the 2xx is sent before the inbox has the event. */
 export type Flaw = "effect_outside_commit" | "answer_before_commit";

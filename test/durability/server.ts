@@ -7,7 +7,7 @@ import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver } from "../../src/index.ts";
 import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
-import { TEST_SECRET } from "../../src/testing/signed-request.ts";
+import { TEST_SECRET } from "../../src/testing/deliver.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 const [file = "", pretence] = process.argv.slice(2);

@@ -2,8 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { unknownFields } from "../../src/emulator/http/body.ts";
 import { documentedEvents } from "../../src/emulator/openapi/notes.ts";
-import { KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
-import { eventSchemas } from "../../src/events/parse.ts";
+import { eventSchemas, KNOWN_EVENT_TYPES } from "../../src/events/parse.ts";
 import type { KnownEventType } from "../../src/events/types.ts";
 import { document, json, schemaOf } from "./openapi-support.ts";
 import { send, start, tokenOf } from "./support.ts";

@@ -5,7 +5,7 @@ import { unknownFields } from "../../src/emulator/http/body.ts";
 import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/http/route.ts";
 import { documentedEvents, eventExamples, NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
-import { KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
+import { KNOWN_EVENT_TYPES } from "../../src/events/parse.ts";
 import { document, json, operationOf } from "./openapi-support.ts";
 import { call, start, tokenOf } from "./support.ts";
 

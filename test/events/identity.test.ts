@@ -1,8 +1,7 @@
 import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { eventIdentity, identityOf, type LaneKey, lanePlaceOf, sha256 } from "../../src/events/identity.ts";
-import { parseEvent } from "../../src/events/parse.ts";
+import { eventIdentity, identityOf, type LaneKey, lanePlaceOf, parseEvent, sha256 } from "../../src/events/parse.ts";
 import type { WebhookEvent } from "../../src/events/types.ts";
 import { sized } from "../setup/form.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, sentBody } from "./examples.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { isKnownEvent, KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
-import { isTerminal, parseEvent, ruleOf } from "../../src/events/parse.ts";
+import { isKnownEvent, isTerminal, KNOWN_EVENT_TYPES, parseEvent, ruleOf } from "../../src/events/parse.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, queuedBody, sentBody } from "./examples.ts";
 
 type Fields = Record<string, unknown>;

@@ -1,8 +1,7 @@
 /** Most of this file is checked by the compiler: a wrong type fails `tsc`, which includes the tests. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
-import { isKnownEvent, isKnownEventType, KNOWN_EVENT_TYPES } from "../../src/events/identity.ts";
-import { eventSchemas, parseEvent } from "../../src/events/parse.ts";
+import { eventSchemas, isKnownEvent, isKnownEventType, KNOWN_EVENT_TYPES, parseEvent } from "../../src/events/parse.ts";
 import type {
   EventByType,
   KnownEvent,

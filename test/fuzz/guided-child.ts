@@ -1,7 +1,6 @@
 /** What jsfuzz calls with each input, which it makes from those that reached new code: it is taken for every part of a request. */
 import { writeFileSync } from "node:fs";
-import { eventIdentity } from "../../src/events/identity.ts";
-import { parseEvent } from "../../src/events/parse.ts";
+import { eventIdentity, parseEvent } from "../../src/events/parse.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/signature/sign.ts";
 import type { Case } from "./case.ts";
 import { verifyOurs } from "./flaws.ts";

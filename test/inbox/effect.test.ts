@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { refuseUnrun, refuseUnwaited, refuseWithoutConnection } from "../../src/inbox/effect.ts";
 import type { Effect } from "../../src/inbox/store.ts";
+import { refuseUnrun, refuseUnwaited, refuseWithoutConnection } from "../../src/inbox/store-rules.ts";
 
 /** A query builder as Drizzle and Knex make them: it runs when it is awaited. */
 function builder() {

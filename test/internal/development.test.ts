@@ -1,8 +1,8 @@
 /** When oncehook takes a run for one of development, and how its log reads then. */
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { isDevelopment } from "../../src/internal/environment.ts";
 import { readableLine, stderrLogger } from "../../src/internal/logger.ts";
+import { isDevelopment } from "../../src/internal/process.ts";
 
 function stubRun({ NODE_ENV, isTTY, test }: { NODE_ENV?: string; isTTY: boolean; test?: string }): void {
   vi.stubEnv("NODE_ENV", NODE_ENV);

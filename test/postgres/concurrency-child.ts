@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createReceiver, type HandlerContext, type WebhookEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import { TEST_SECRET } from "../../src/testing/signed-request.ts";
+import { TEST_SECRET } from "../../src/testing/deliver.ts";
 import * as member from "../concurrency/member.ts";
 import type { MemberOptions } from "./concurrency-family.ts";
 

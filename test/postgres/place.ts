@@ -6,7 +6,7 @@ import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type InboxStore, type Receiver, type ReceiverOptions } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
-import { signedRequest, TEST_SECRET } from "../../src/testing/signed-request.ts";
+import { signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 let places = 0;

@@ -1,7 +1,7 @@
 /** What the history checker asks of an inbox on SQLite: the table that handlers write, and what a file tells at the end or after a kill. */
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
-import { identityOf } from "../../src/events/identity.ts";
+import { identityOf } from "../../src/events/parse.ts";
 import type { HandlerContext, WebhookEvent } from "../../src/index.ts";
 import { outcomeWord, stateWord, tagWord } from "../../src/stores/database.ts";
 import type { SqliteDatabase } from "../../src/stores/sqlite.ts";

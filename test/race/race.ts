@@ -1,7 +1,7 @@
 /** One race after the other in one place, and what its inbox holds at the end. */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { identityOf } from "../../src/events/identity.ts";
+import { identityOf } from "../../src/events/parse.ts";
 import { eventIdentity, type InboxStore, openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";

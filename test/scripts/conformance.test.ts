@@ -34,6 +34,12 @@ describe("conformance()", () => {
     ]);
   });
 
+  it("does not count the tests of installed packages", () => {
+    write("test/a.test.ts", "");
+    write("test/hosts/node_modules/other/a.test.ts", 'it("one (RCV-1)", () => {});');
+    expect(conformance(root, {})[0]?.covered).toEqual([]);
+  });
+
   it("counts the published contract suites", () => {
     write("test/a.test.ts", "");
     write("src/testing/suite.ts", 'test("two (RCV-2)", () => {});');

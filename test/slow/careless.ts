@@ -1,7 +1,7 @@
 /** The controls: a front that gives out its slots before the bodies are read, and one that bounds neither time nor memory. */
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { Receiver } from "../../src/index.ts";
-import { incomingOf } from "../../src/testing/signed-request.ts";
+import { incomingOf } from "../../src/testing/deliver.ts";
 import type { Flaw } from "./besieged.ts";
 
 const SLOTS = 64;

@@ -11,8 +11,8 @@ import { endsSql, findSql, lanesSql, OLDEST_PENDING } from "../../src/stores/sql
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/signed-request.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { event, turn } from "./sqlite-turns.ts";
 

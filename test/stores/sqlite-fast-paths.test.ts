@@ -2,9 +2,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { LaneTag, NewEvent } from "../../src/inbox/record.ts";
 import type { ClaimRequest, Lease } from "../../src/inbox/store.ts";
-import { type AcceptMode, acceptAlone, acceptByRules, place } from "../../src/stores/sqlite/accept.ts";
-import { SqliteLanes } from "../../src/stores/sqlite/lane-rows.ts";
-import { completeLast } from "../../src/stores/sqlite/lanes.ts";
+import { type AcceptMode, acceptAlone, acceptByRules, place } from "../../src/stores/sqlite/batch.ts";
+import { completeLast, SqliteLanes } from "../../src/stores/sqlite/lanes.ts";
 import { type OpenInbox, openInbox } from "../../src/stores/sqlite/open-inbox.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
 import { makePath } from "./sqlite-place.ts";

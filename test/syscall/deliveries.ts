@@ -1,8 +1,8 @@
 /** What is delivered, by a seed and a phase, so that whoever looks afterwards knows it without being told; and how. */
 import { eventIdentity, type KnownEvent, type Receiver } from "../../src/index.ts";
 import type { Clock } from "../../src/internal/clock.ts";
+import { incomingOf, signedRequest } from "../../src/testing/deliver.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/testing/scenarios.ts";
-import { incomingOf, signedRequest } from "../../src/testing/signed-request.ts";
 
 export const DAY_MS = 86_400_000;
 /** When everything begins, epoch ms: some time ago, for the last phase is a month later. */

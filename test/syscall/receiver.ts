@@ -4,8 +4,8 @@ import type { InboxStore } from "../../src/inbox/store.ts";
 import { createReceiver, type HandlerContext, type Receiver, type WebhookEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { TEST_SECRET } from "../../src/testing/deliver.ts";
 import type { FakeClock } from "../../src/testing/fake-clock.ts";
-import { TEST_SECRET } from "../../src/testing/signed-request.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { DAY_MS } from "./deliveries.ts";
 

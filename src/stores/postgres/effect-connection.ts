@@ -1,7 +1,7 @@
 /** The connection that effects get: lent for a limited time, guarded against ending the transaction, and restored afterwards. */
 import { OncehookError, SetupError } from "../../errors.ts";
-import { refuseUnrun } from "../../inbox/effect.ts";
 import type { Effect } from "../../inbox/store.ts";
+import { refuseUnrun } from "../../inbox/store-rules.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import { isContention, isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type PgClient, type PgSession } from "./session.ts";

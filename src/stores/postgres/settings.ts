@@ -1,7 +1,7 @@
 /** The options of an inbox in Postgres: checked, defaulted, and turned into its settings and pools. */
 import type { SetupError } from "../../errors.ts";
-import { isUnsetInBuild } from "../../internal/environment.ts";
 import { booleanOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
+import { isUnsetInBuild } from "../../internal/process.ts";
 import { CONNECT_MS, CONNECTIONS, loadPool, type PgPool, TURN_CONNECTIONS } from "./session.ts";
 
 export interface PostgresStoreOptions {

@@ -3,9 +3,9 @@ import type { EventId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail } from "../../inbox/store-rules.ts";
 import { HELD } from "../database.ts";
-import { accept } from "./accept.ts";
+import { accept } from "./batch.ts";
 import { erase } from "./erase.ts";
-import { SqliteLanes, toEntry } from "./lane-rows.ts";
+import { SqliteLanes, toEntry } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import type { Work } from "./transaction.ts";
 

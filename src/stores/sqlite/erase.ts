@@ -6,7 +6,7 @@ import { createMentionTest } from "../../inbox/subject.ts";
 import { sleep } from "../../internal/clock.ts";
 import { HELD, TAG } from "../database.ts";
 import { checkpoint } from "./disk-space.ts";
-import { SqliteLanes } from "./lane-rows.ts";
+import { SqliteLanes } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { inSlices, LANES_OF_MESSAGE, lanesWith, Pace, type Walk } from "./queries.ts";
 import type { Work } from "./transaction.ts";

@@ -1,9 +1,8 @@
 /** An inbox that is open: its connection, and how transactions are run on it. */
 import { existsSync, realpathSync } from "node:fs";
 import { SetupError, StoreError } from "../../errors.ts";
-import { refuseUnrun, refuseUnwaited } from "../../inbox/effect.ts";
 import type { InboxRules, OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
-import { noInbox } from "../../inbox/store-rules.ts";
+import { noInbox, refuseUnrun, refuseUnwaited } from "../../inbox/store-rules.ts";
 import type { Clock, Timer } from "../../internal/clock.ts";
 import { wentBack } from "../../internal/clock.ts";
 import {

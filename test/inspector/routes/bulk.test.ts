@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Access, BulkLine } from "../../../src/inspector/index.ts";
 import type { ApiCall } from "../../../src/inspector/route.ts";
-import { bulkRoute } from "../../../src/inspector/routes/bulk.ts";
+import { bulkRoute } from "../../../src/inspector/routes/acts.ts";
 import { watchInbox } from "../../../src/inspector/watch.ts";
 import { createFakeClock } from "../../../src/testing/fake-clock.ts";
 import { idleTurns, until } from "../../receiver/bench.ts";

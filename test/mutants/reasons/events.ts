@@ -8,7 +8,7 @@ export const EVENTS_REASONS: readonly Reason[] = [
     changes: [["LogicalOperator", "left.ok && right.ok", "left.ok || right.ok"]],
   },
   {
-    file: "src/events/identity.ts",
+    file: "src/events/parse.ts",
     reason: "The check that the switch has all cases is the compiler's.",
     changes: [["ConditionalExpression", "default: return lane.tag satisfies never;", "default:"]],
   },
