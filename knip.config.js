@@ -24,10 +24,9 @@ export default {
     "examples/{demo-crash,shared,express,express-bullmq,fastify,fastify-postgres}/**/*.ts",
   ],
   ignore: ["test/consumers/**", "test/orms/apps/**"],
-  // rollup-plugin-dts loads @typescript/typescript6 by itself; the others are run, or are what examples in the docs install.
+  // They are run, or are what examples in the docs install.
   ignoreDependencies: [
     "@arethetypeswrong/cli",
-    "@typescript/typescript6",
     "next",
     "publint",
     "standardwebhooks",

@@ -73,11 +73,17 @@ export type {
   ReplayAllOptions,
   ReplayCounts,
 } from "./receiver/bulk.ts";
-export type { ExportedBody, ExportedEvent, ExportedQuarantine, SubjectRecord } from "./receiver/export-subject.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
 export * as answers from "./receiver/incoming.ts";
 export { type Inbox, type OpenInboxOptions, openInbox, type Pruned, type PruneOptions } from "./receiver/open-inbox.ts";
-export type { ActOptions, InboxOperator } from "./receiver/operator.ts";
+export type {
+  ActOptions,
+  ExportedBody,
+  ExportedEvent,
+  ExportedQuarantine,
+  InboxOperator,
+  SubjectRecord,
+} from "./receiver/operator.ts";
 export type { ReceiverOptions, RetentionOptions } from "./receiver/options.ts";
 export type { Health, HealthReason } from "./receiver/receiver.ts";
 export { createReceiver, type Receiver, type StopOptions } from "./receiver/receiver.ts";

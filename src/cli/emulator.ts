@@ -6,8 +6,7 @@ import type { Emulator, EmulatorOptions } from "../emulator/index.ts";
 import { SetupError } from "../errors.ts";
 import { type Clock, sleep, systemClock } from "../internal/clock.ts";
 import { addEmulatorFlags, type EmulatorInput, emulatorInput, inFlags } from "./emulator-options.ts";
-import { CommandError, codeOf, endingSignal, USAGE_MISTAKE } from "./exit.ts";
-import { cannotListen, isListenError } from "./http-server.ts";
+import { CommandError, cannotListen, codeOf, endingSignal, isListenError, USAGE_MISTAKE } from "./exit.ts";
 import { jsonLine, print } from "./terminal.ts";
 
 /** The command, for the program. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { Command, Option } from "commander";
 import type { Access } from "../inspector/api.ts";
 import type { Inbox } from "../receiver/open-inbox.ts";
-import { endingSignal } from "./exit.ts";
+import { cannotListen, closeServer, endingSignal, isListenError } from "./exit.ts";
 import {
   type ActFlags,
   actorOf,
@@ -16,7 +16,6 @@ import {
   wholeNumber,
   withInboxFlags,
 } from "./flags.ts";
-import { cannotListen, closeServer, isListenError } from "./http-server.ts";
 import { Terminal } from "./terminal.ts";
 
 const EXAMPLES = ["oncehook inspect --store inbox.db", "oncehook inspect --store inbox.db --access read --port 4000"];

@@ -13,9 +13,8 @@ import { systemClock } from "../internal/clock.ts";
 import { isRecord } from "../internal/options.ts";
 import { maskedBody } from "../receiver/shown.ts";
 import { isSameSecret } from "../signature/secret.ts";
-import { CommandError, endingSignal, USAGE_MISTAKE } from "./exit.ts";
+import { CommandError, cannotListen, closeServer, endingSignal, isListenError, USAGE_MISTAKE } from "./exit.ts";
 import { type StoreFlags, storeAt } from "./flags.ts";
-import { cannotListen, closeServer, isListenError } from "./http-server.ts";
 import { FORWARD_SECRET, givenSecret, neededSecret, PREVIOUS_SECRET, WEBHOOK_SECRET } from "./input.ts";
 import { jsonText, type OutputFlags, printable, Terminal, timeText, unwritten } from "./terminal.ts";
 

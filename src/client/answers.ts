@@ -338,7 +338,7 @@ function firstSent(line: string, sent: readonly string[]): number {
   return first;
 }
 
-// Reads what an answer that says no holds; what it means is in meaning.ts.
+// Reads the fields of an answer that refuses the call. What they mean is decided above.
 
 /** Reads the core error wrapper (GEN-2), or as much of it as there is. */
 export function coreRefusal(answer: ApiAnswer, now: number): Refusal {

@@ -129,7 +129,7 @@ type Failure = Refused | NoAnswer;
 interface Refused {
   readonly kind: "refused";
   readonly refusal: Refusal;
-  /** It may pass by itself, as meaning.ts says. */
+  /** It may pass by itself, as answers.ts decides. */
   readonly isTransient: boolean;
 }
 

@@ -11,7 +11,7 @@ import { isRecord } from "../internal/options.ts";
 import type { KnownEvent, KnownEventType, UnknownEvent, WebhookEvent } from "./types.ts";
 
 /** The longest string that an identity can contain, in UTF-16 code units. */
-export const MAX_IDENTITY_TEXT = 512;
+const MAX_IDENTITY_TEXT = 512;
 
 /**
  * Why a body is not an event: the codes of {@link JsonFailureCode}, and
@@ -387,7 +387,7 @@ export interface EventPlace {
  * Whether a value can be part of an identity: a string of 1 to 512 characters of well-formed Unicode. A lone surrogate
  * would be stored as U+FFFD, so two identities could become one.
  */
-export function isIdentityText(value: unknown): value is string {
+function isIdentityText(value: unknown): value is string {
   return typeof value === "string" && value.length > 0 && value.length <= MAX_IDENTITY_TEXT && value.isWellFormed();
 }
 

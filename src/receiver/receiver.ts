@@ -303,7 +303,7 @@ export interface Health {
   readonly reasons: readonly HealthReason[];
 }
 
-export async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
+async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
   const reasons: HealthReason[] = [];
   if (engine.isStopping) reasons.push("stopped");
   else {

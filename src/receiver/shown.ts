@@ -3,7 +3,7 @@ import { identityOf, type LaneKey, MAX_DEPTH, publicId } from "../events/parse.t
 import { shownText } from "../inbox/masking.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../inbox/record.ts";
 import { maskNumbers } from "../internal/logger.ts";
-import { type ExportedBody, exportedBody } from "./export-subject.ts";
+import { type ExportedBody, exportedBody } from "./operator.ts";
 
 /** A body that is masked, or in full. */
 export type ShownBody = { readonly masked: unknown } | ExportedBody;

@@ -12,7 +12,7 @@ export type {
 } from "../signature/secret-store.ts";
 export { type CallbackSecretsOptions, callbackSecrets, type SavedSecrets } from "./callback-secrets.ts";
 export { adoptSecret, rotateSecret } from "./rotate-secret.ts";
-export { rotationStatus } from "./status.ts";
+export { rotationStatus } from "./slots.ts";
 export {
   type AdoptSecretOptions,
   type RotateSecretOptions,

@@ -121,12 +121,7 @@ export const TEST_SECRET = "whsec_for_tests_0123456789abcdef";
 export type SignedRequestOptions = Partial<Pick<SignOptions, "secret" | "timestamp" | "unit" | "encoding">>;
 
 /** The names of `SignedRequestOptions`. */
-export const SIGNING_OPTIONS = [
-  "secret",
-  "timestamp",
-  "unit",
-  "encoding",
-] as const satisfies (keyof SignedRequestOptions)[];
+const SIGNING_OPTIONS = ["secret", "timestamp", "unit", "encoding"] as const satisfies (keyof SignedRequestOptions)[];
 
 /** One delivery, ready for `fetch(url, request)`, for Fastify's `inject` as its `payload`, and for supertest's `send(String(body))`. */
 export interface SignedRequest {

@@ -1,6 +1,6 @@
 /** The events of the OpenAPI document: as the specification's field tables have them, and as the emulator sends them. */
 import { describe, expect, it } from "vitest";
-import { unknownFields } from "../../src/emulator/http/body.ts";
+import { unknownFields } from "../../src/emulator/http/route.ts";
 import { documentedEvents } from "../../src/emulator/openapi/notes.ts";
 import { eventSchemas, KNOWN_EVENT_TYPES } from "../../src/events/parse.ts";
 import type { KnownEventType } from "../../src/events/types.ts";

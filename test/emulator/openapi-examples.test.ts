@@ -1,8 +1,7 @@
 /** The examples of the OpenAPI document: they fit what they are examples of, and say what the emulator says. */
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
-import { unknownFields } from "../../src/emulator/http/body.ts";
-import { coreErrorSchema, oauthErrorSchema } from "../../src/emulator/http/route.ts";
+import { coreErrorSchema, oauthErrorSchema, unknownFields } from "../../src/emulator/http/route.ts";
 import { documentedEvents, eventExamples, NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
 import { KNOWN_EVENT_TYPES } from "../../src/events/parse.ts";

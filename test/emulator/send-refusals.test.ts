@@ -1,6 +1,6 @@
 /** What `POST /api/core/messages/send` refuses, and in which order. */
 import { describe, expect, it } from "vitest";
-import { MAX_BODY_BYTES } from "../../src/emulator/http/body.ts";
+import { MAX_BODY_BYTES } from "../../src/emulator/http/route.ts";
 import { call, send, start, tokenOf } from "./support.ts";
 
 const MEDIA = [{ storageKey: "media/1.png", mimeType: "image/png", byteLength: 1024 }];

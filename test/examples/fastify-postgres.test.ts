@@ -239,7 +239,7 @@ describe("examples/fastify-postgres", () => {
     ["another password", /:postgres@/, ":another@", /the role or its password \(28P01\)\.$/],
     ["no such database", /postgres$/, "nowhere", /no such database \(3D000\)\.$/],
     ["no server", /:\d+\//, ":1/", /cannot be reached.* \(ECONNREFUSED\)\.$/],
-    ["a slash in the password", /:postgres@/, ":ano/ther@", /no address.* \(ERR_INVALID_URL\)\.$/],
+    ["a slash in the password", /:postgres@/, ":ano/ther@", /not an address.* \(ERR_INVALID_URL\)\.$/],
     ["no TLS", /$/, "?sslmode=require", /cannot be used: look into the server's log\.$/],
   ])("names DATABASE_URL and not its password: %s", async (_case, part, mistake, message) => {
     const failed = createHistoryTable(inject("postgresUrl").replace(part, mistake));

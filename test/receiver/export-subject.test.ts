@@ -1,7 +1,7 @@
 /** `inbox.exportSubject()` beside what the store contract shows of it. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { InboxStore, SubjectRecord, TransferredEvent, TransferredLane } from "../../src/index.ts";
-import { exportSubject, type SubjectStore } from "../../src/receiver/export-subject.ts";
+import { exportSubject, type SubjectStore } from "../../src/receiver/operator.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { Bench as StoreBench } from "../../src/testing/contracts/store-bench.ts";
 import { failureOf } from "../support/failure-of.ts";

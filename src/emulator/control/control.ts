@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { OncehookError, SetupError } from "../../errors.ts";
 import type { Faults } from "../faults.ts";
-import { isDeeper, MOST_LEVELS } from "../http/body.ts";
+import { isDeeper, MOST_LEVELS } from "../http/route.ts";
 import { E164, isHttpUrl } from "../options.ts";
 import type { JournalEntry, TriggerInput } from "../service.ts";
 import {

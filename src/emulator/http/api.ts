@@ -15,9 +15,9 @@ import {
   usualCode,
   WRONG_TOKEN_METHOD,
 } from "./answers.ts";
-import { type RequestBody, readBody, schemaRefusal, unknownFields } from "./body.ts";
 import { logRequest } from "./request-log.ts";
 import type { ApiPlace, CoreRoute, Found, Route, Router } from "./route.ts";
+import { type RequestBody, readBody, schemaRefusal, unknownFields } from "./route.ts";
 
 interface ApiCall {
   readonly now: number;

@@ -8,8 +8,7 @@ import { isLoopback } from "../../internal/network.ts";
 import { FOREIGN_HOST, hostNameIn, isOwnHost, type Settings } from "../options.ts";
 import type { EmulatorParts } from "../service.ts";
 import { controlError, json, logFailure, OWN_FAILURE, responseFrom, textOf, WRONG_TOKEN_METHOD } from "./answers.ts";
-import { MAX_BODY_BYTES } from "./body.ts";
-import { type Place, placeOf } from "./route.ts";
+import { MAX_BODY_BYTES, type Place, placeOf } from "./route.ts";
 
 export type FetchHandler = (request: Request) => Promise<Response>;
 

@@ -3,7 +3,7 @@ import type { ApiAction } from "../faults.ts";
 import type { Service } from "../service.ts";
 import type { Client, RequestRecord } from "../state/records.ts";
 import type { Contract, EmulatorAnswer } from "./answers.ts";
-import { parseForm, type RequestBody } from "./body.ts";
+import { parseForm, type RequestBody } from "./route.ts";
 
 /** Kept of a body: 16 KiB of its text. */
 const MOST_LOGGED = 16_384;

@@ -1,11 +1,17 @@
 /** `POST /api/auth/token`: a bearer token for client credentials, in OAuth's own shapes (TOK). */
 import { z } from "zod";
 import { isSameSecret } from "../../signature/secret.ts";
-import { seededHex } from "../clock.ts";
 import { type EmulatorAnswer, type EmulatorRefusal, reply } from "../http/answers.ts";
 import { isActive } from "../http/api.ts";
-import { formDecoded, parseForm, type RequestBody } from "../http/body.ts";
-import { TOKEN_PATH, type TokenCall, type TokenRoute } from "../http/route.ts";
+import {
+  formDecoded,
+  parseForm,
+  type RequestBody,
+  TOKEN_PATH,
+  type TokenCall,
+  type TokenRoute,
+} from "../http/route.ts";
+import { seededHex } from "../scheduler.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 

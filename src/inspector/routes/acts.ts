@@ -287,7 +287,7 @@ interface ToldAct extends Readonly<Partial<Record<ActSubject, number>>> {
 type CameTo = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** Logs one act: who, what, which, and the result. */
-export function tellAct(logger: Logger, told: ToldAct, cameTo: CameTo): void {
+function tellAct(logger: Logger, told: ToldAct, cameTo: CameTo): void {
   const { ok } = cameTo;
   if (ok) logger.info({ ...told, ok }, "An act was done in the inspector.");
   else logger.info({ ...told, ok, reason: cameTo.reason }, "An act was refused in the inspector.");

@@ -454,7 +454,7 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
 }
 
 /** Counts duplicates that the core answered from its cache. */
-export function countRepeat({ work, tally }: SqliteLanes, repeat: Repeat): void {
+function countRepeat({ work, tally }: SqliteLanes, repeat: Repeat): void {
   const event = work.sql.countDuplicates.get(repeat.count, repeat.event);
   if (event !== undefined) countDuplicates(tally, event, repeat);
 }

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { Subject } from "../../inbox/subject.ts";
-import { exportSubject, type SubjectRecord } from "../../receiver/export-subject.ts";
+import { exportSubject, type SubjectRecord } from "../../receiver/operator.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, POLICY, sha256Of } from "./store-bench.ts";
 
 // The export of a person's data: everything that erasing then removes, and nothing about anyone else.
