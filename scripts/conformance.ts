@@ -1,6 +1,6 @@
 /** `npm run conformance`: which rules of docs/spec/conformance.md are named by a test, and exit code 1 when a required one is not. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, sep } from "node:path";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { scan } from "./architecture/scan.ts";
 
@@ -111,12 +111,14 @@ function namedRules(root: string, folders: readonly string[]): Set<string> {
   );
 }
 
+/** Without those of packages: proof programmes install some below test/. */
 function testFiles(root: string, folder: string): string[] {
   const ending = folder.startsWith("test") ? ".test.ts" : ".ts";
-  const files = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
-  // Proof programmes install packages below test/, with tests of their own.
-  const own = files.filter((file) => file.endsWith(ending) && !file.split(sep).includes("node_modules"));
-  return own.map((file) => join(root, folder, file));
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return entry.name === "node_modules" ? [] : testFiles(root, path);
+    return entry.name.endsWith(ending) ? [join(root, path)] : [];
+  });
 }
 
 /** Covered rules of the required groups, how many of them there are, and how many of those bind the client as well. */
