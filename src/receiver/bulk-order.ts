@@ -157,7 +157,7 @@ function rowActs(
     async refusal(id) {
       const row = await findQuarantinedById(inbox, id);
       if (row === null) return "not_found";
-      const read = isReplay ? await quarantinedEvent(row) : null;
+      const read = isReplay ? quarantinedEvent(row) : null;
       if (read?.ok === false) return read.reason;
       return row.state === "held" ? null : "wrong_state";
     },

@@ -183,7 +183,7 @@ export class InboxOperator {
     checkId("quarantine", id);
     const row = await findQuarantinedById(await this.#open(), id);
     if (row === null) return { ok: false, reason: "not_found" };
-    const read = await quarantinedEvent(row);
+    const read = quarantinedEvent(row);
     if (!read.ok && read.reason === "invalid_event") throw new OncehookError("invalid_event", read.message);
     if (!read.ok) return { ok: false, reason: read.reason };
     const { options: inboxOptions, lateEvents } = this.#inbox();

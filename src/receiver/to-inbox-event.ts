@@ -1,6 +1,6 @@
 /** Turns a verified body into an inbox event with its lane and sequence, or into a quarantined body; and a quarantined body back. */
 import { hash } from "node:crypto";
-import { isKnownEvent, lanePlaceOf, sha256 } from "../events/parse.ts";
+import { isKnownEvent, lanePlaceOf, parseEvent, sha256 } from "../events/parse.ts";
 import type { WebhookEvent } from "../events/types.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Page, QuarantineQuery } from "../inbox/store.ts";
@@ -67,10 +67,8 @@ type QuarantinedEvent =
   | { readonly ok: false; readonly reason: "invalid_event"; readonly message: string };
 
 /** Parses a quarantined body again: the event that its replay would accept, or the reason why it cannot be replayed. */
-export async function quarantinedEvent({ raw, scope }: QuarantineRecord): Promise<QuarantinedEvent> {
+export function quarantinedEvent({ raw, scope }: QuarantineRecord): QuarantinedEvent {
   if (raw === null) return { ok: false, reason: "body_pruned" };
-  // Loaded on demand: commands that only read need no schema, and it takes longer to load than the inbox to open.
-  const { parseEvent } = await import("../events/parse.ts");
   const parsed = parseEvent(raw);
   if (!parsed.ok) return invalid(`The body is still not a valid event for this version of oncehook (${parsed.code}).`);
   if (scopeCovers(scope, parsed.event)) return { ok: true, event: parsed.event, raw };
