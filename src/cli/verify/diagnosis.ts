@@ -111,11 +111,14 @@ function mistakeOf({ headers, body }: Capture, { secret, encoding, previous }: G
   };
   const own = secretBytes("secret", secret, encoding);
   if (fits(own)) return "none";
-  const [ofTimestamp] = timestampMistakes(timestamp).find(([, text]) => fits(own, text)) ?? [];
-  const [ofBody] = bodyMistakes(body).find(([, bytes]) => fits(own, timestamp, bytes)) ?? [];
-  if (previous !== undefined && fits(secretBytes("previous secret", previous, encoding))) return "previous_secret";
-  const [ofSecret] = secretMistakes(secret).find(([, key]) => fits(key)) ?? [];
-  return ofTimestamp ?? ofBody ?? ofSecret ?? null;
+  const replaced = previous === undefined ? [] : [secretBytes("previous secret", previous, encoding)];
+  const found =
+    timestampMistakes(timestamp).find(([, text]) => fits(own, text)) ??
+    bodyMistakes(body).find(([, bytes]) => fits(own, timestamp, bytes)) ??
+    [...replaced.map((key) => ["previous_secret", key] as const), ...secretMistakes(secret)].find(([, key]) =>
+      fits(key),
+    );
+  return found?.[0] ?? null;
 }
 
 type Mistakes<T> = readonly (readonly [CauseCode, undone: T])[];
