@@ -2,6 +2,7 @@
 import { setMaxListeners } from "node:events";
 import { setImmediate } from "node:timers/promises";
 import { numberOption } from "../internal/options.ts";
+import { createTime, type EmulatorClock, type EmulatorTime, seededFraction, seededHex } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
 import type { Control } from "./control/control.ts";
 import { createControl, createWhole, requireOpen, resume } from "./control/create-control.ts";
@@ -18,14 +19,7 @@ import { createMessages } from "./messages/messages.ts";
 import { type EmulatorOptions, type Settings, settingsFrom, urlHostOf } from "./options.ts";
 import { ROUTES } from "./routes/table.ts";
 import { secretWarning } from "./routes/webhooks.ts";
-import {
-  createTime,
-  type EmulatorClock,
-  type EmulatorTime,
-  Scheduler,
-  seededFraction,
-  seededHex,
-} from "./scheduler.ts";
+import { Scheduler } from "./scheduler.ts";
 import { type Fixtures, fixturesIn, seedState, webhookSecretIn } from "./seed.ts";
 import { createJournal, type EmulatorParts, type Service } from "./service.ts";
 import { type Keeper, openKeeper } from "./state/keeper.ts";

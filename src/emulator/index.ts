@@ -2,6 +2,7 @@
 
 export type { Clock, Timer } from "../internal/clock.ts";
 export type { LogFields, Logger } from "../internal/logger.ts";
+export type { ClockMode, EmulatorClock } from "./clock.ts";
 export type {
   Changed,
   ClientFields,
@@ -16,7 +17,6 @@ export type {
 export { createEmulator, type Emulator } from "./emulator.ts";
 export type { FaultRule, ParsedFaultRule } from "./faults.ts";
 export { type EmulatorOptions, type Lifecycle, PROFILE_NAMES, type ProfileName } from "./options.ts";
-export type { ClockMode, EmulatorClock } from "./scheduler.ts";
 export type { Credentials, Fixtures } from "./seed.ts";
 export type { JournalEntry, TriggerInput } from "./service.ts";
 export type {

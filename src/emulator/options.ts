@@ -11,8 +11,8 @@ import {
   refuseUnknownOptions,
   textOption,
 } from "../internal/options.ts";
+import { type ClockMode, rateOf, seededHex } from "./clock.ts";
 import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults.ts";
-import { type ClockMode, rateOf, seededHex } from "./scheduler.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
 
 export type Lifecycle = "instant" | "realistic" | "manual";

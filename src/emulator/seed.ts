@@ -1,7 +1,7 @@
 /** What a new emulator holds: clients for every way to be refused, and a number for every rule of sending. */
 
+import { seededHex } from "./clock.ts";
 import { OTHER_CLIENT_IDS, type Settings } from "./options.ts";
-import { seededHex } from "./scheduler.ts";
 import { type Client, type Kind, type PhoneNumber, webhookId } from "./state/records.ts";
 import type { State } from "./state/state.ts";
 

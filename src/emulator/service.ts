@@ -1,8 +1,9 @@
 /** The parts of a running emulator that its rooms share, and what each room offers the others. */
 
+import type { EmulatorTime } from "./clock.ts";
 import type { Faults } from "./faults.ts";
 import type { Settings } from "./options.ts";
-import type { EmulatorTime, Scheduler } from "./scheduler.ts";
+import type { Scheduler } from "./scheduler.ts";
 import type {
   Client,
   Delivery,

@@ -9,7 +9,7 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
-import { seededFraction } from "../../src/emulator/scheduler.ts";
+import { seededFraction } from "../../src/emulator/clock.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 /** What can happen to a request. "After" means that the service did what was asked, and the client is not told. */

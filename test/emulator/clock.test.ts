@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ClockMode, createTime } from "../../src/emulator/scheduler.ts";
+import { type ClockMode, createTime } from "../../src/emulator/clock.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 describe("createTime()", () => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createTime, Scheduler } from "../../src/emulator/scheduler.ts";
+import { createTime } from "../../src/emulator/clock.ts";
+import { Scheduler } from "../../src/emulator/scheduler.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { sized } from "../setup/form.ts";
 

@@ -1,5 +1,6 @@
 /** What the tests of the scheduler share: one on a fake clock, and tasks that end when a test says so. */
-import { type ClockMode, createTime, Scheduler, type SchedulerOptions } from "../../src/emulator/scheduler.ts";
+import { type ClockMode, createTime } from "../../src/emulator/clock.ts";
+import { Scheduler, type SchedulerOptions } from "../../src/emulator/scheduler.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 export const MINUTE = 60_000;

@@ -1,9 +1,9 @@
 /** `createControl()`: the controls over the assembled service, with every argument checked. */
 import { z } from "zod";
 import { OncehookError, SetupError } from "../../errors.ts";
+import { seededHex } from "../clock.ts";
 import type { FaultRule } from "../faults.ts";
 import { isDeeper, MOST_LEVELS } from "../http/route.ts";
-import { seededHex } from "../scheduler.ts";
 import { addClient, addNumber, seedState } from "../seed.ts";
 import type { Service } from "../service.ts";
 import { type Client, type PhoneNumber, webhookId } from "../state/records.ts";

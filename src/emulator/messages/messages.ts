@@ -1,8 +1,8 @@
 /** Messages and their lifecycles: what happens to a message, when, and the event that tells it. */
 
+import { seededHex } from "../clock.ts";
 import type { Faults } from "../faults.ts";
 import type { Cancel } from "../scheduler.ts";
-import { seededHex } from "../scheduler.ts";
 import type { Deliveries, EmulatorParts, InboundInput, Messages, SendInput, TriggerInput } from "../service.ts";
 import type { Delivery, InboundMessage, Message, Step } from "../state/records.ts";
 import {

@@ -80,7 +80,7 @@ function has(field: string, schema: Json = {}): Json {
   return { required: [field], properties: { [field]: schema }, unevaluatedProperties: true };
 }
 
-/** As if and then, because prism passes over `dependentRequired`. */
+/** As if and then, because Prism, which users validate with, passes over `dependentRequired`. */
 function requires(field: string, other: string): Json {
   // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
   return { if: has(field), then: has(other) };

@@ -1,6 +1,7 @@
 /** `POST /api/auth/token`: a bearer token for client credentials, in OAuth's own shapes (TOK). */
 import { z } from "zod";
 import { isSameSecret } from "../../signature/secret.ts";
+import { seededHex } from "../clock.ts";
 import { type EmulatorAnswer, type EmulatorRefusal, reply } from "../http/answers.ts";
 import { isActive } from "../http/api.ts";
 import {
@@ -11,7 +12,6 @@ import {
   type TokenCall,
   type TokenRoute,
 } from "../http/route.ts";
-import { seededHex } from "../scheduler.ts";
 import type { Service } from "../service.ts";
 import type { Client } from "../state/records.ts";
 

@@ -1,11 +1,11 @@
 /** The routes of a client's default webhook configuration: reading both kinds, and updating each. */
 import { z } from "zod";
 import { secretTextIssue } from "../../signature/secret.ts";
+import { seededHex } from "../clock.ts";
 import { blockedTargetWarnings } from "../delivery/egress.ts";
 import { type EmulatorAnswer, refuse, reply } from "../http/answers.ts";
 import { type CoreRoute, coreRoute, type RouteCall } from "../http/route.ts";
 import { isHttpUrl } from "../options.ts";
-import { seededHex } from "../scheduler.ts";
 import type { Service } from "../service.ts";
 import { type Kind, previousSecretAt, type WebhookRecord, webhookId } from "../state/records.ts";
 import type { Readings } from "../unspecified.ts";

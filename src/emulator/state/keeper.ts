@@ -1,7 +1,7 @@
 /** Keeps the state: within its bounds (`keep`), and in a file when there is one (`state`). */
 import { SetupError } from "../../errors.ts";
+import type { EmulatorTime } from "../clock.ts";
 import type { Settings } from "../options.ts";
-import type { EmulatorTime } from "../scheduler.ts";
 import { Heap } from "../scheduler.ts";
 import type { Delivery, EventRecord, InboundMessage, Message } from "./records.ts";
 import {
