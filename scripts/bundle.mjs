@@ -1,6 +1,6 @@
 // Bundles the package: `node scripts/bundle.mjs OUT DECLARATIONS` writes to OUT what npm publishes as dist/. DECLARATIONS holds what
 // TypeScript emitted of src and adapters; without it, only the code is written. Why it is bundled, and what with: docs/decisions/0037-the-package-is-bundled.md.
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { basename, dirname, isAbsolute, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -115,7 +115,7 @@ function licences(folders) {
   const texts = folders.map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
     const file = readdirSync(folder).find((each) => /^licen[cs]e(?:\.\w+)?$/i.test(each));
-    if (file === undefined || !existsSync(join(folder, file))) throw new Error(`${name} has no licence file`);
+    if (file === undefined) throw new Error(`${name} has no licence file`);
     return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), "utf8").trim()}\n`;
   });
   return `oncehook contains code of these packages.\n\n${texts.join(`\n${"-".repeat(80)}\n\n`)}`;
