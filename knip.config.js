@@ -29,8 +29,6 @@ export default {
     "@arethetypeswrong/cli",
     "next",
     "publint",
-    "standardwebhooks",
-    "stripe",
     "svix",
   ],
   ignoreExportsUsedInFile: { interface: true, type: true },

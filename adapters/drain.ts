@@ -10,7 +10,7 @@ import {
   SetupError,
 } from "../src/index.ts";
 import { errorPlaceOf } from "../src/internal/foreign-error.ts";
-import { isSameSecret } from "../src/signature/secret.ts";
+import { isSameSecret } from "../src/internal/same-secret.ts";
 import { closing } from "./fetch.ts";
 
 const SHORTEST_SECRET_BYTES = 16;

@@ -6,6 +6,7 @@ import type { Mountable } from "../src/inspector/index.ts";
 import {
   checkWebhookOptions,
   createRequestVerifier,
+  type SourceVerifyOptions,
   type WebhookOptions,
   type WebhookReceiver,
   type WebhookVerifyOptions,
@@ -14,7 +15,7 @@ import { nodeHandler } from "./node.ts";
 import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { convert, NodeAnswers } from "./node-io.ts";
 
-export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
+export type { SourceVerifyOptions, WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
 declare global {
   // The extension point that Express's typings provide.
@@ -22,6 +23,8 @@ declare global {
     interface Request {
       /** The parsed event, set by `expressVerify`. */
       webhookEvent?: WebhookEvent;
+      /** The parsed event of another source, set by `expressVerify({ source })`. */
+      sourceEvent?: object;
     }
   }
 }
@@ -61,8 +64,8 @@ export function captureRawBody(
 }
 
 /**
- * Creates a middleware that verifies and parses and stores nothing: it sets `req.webhookEvent` and `req.rawBody` and calls
- * `next()`, or answers itself (401, 413, 415, 400, 500, 503). Its promise then settles, and never rejects. Retries and replays within the
+ * Creates a middleware that verifies and parses and stores nothing: it sets `req.webhookEvent` (with `source`: `req.sourceEvent`) and
+ * `req.rawBody` and calls `next()`, or answers itself (401, 413, 415, 400, 500, 503). Its promise then settles, and never rejects. Retries and replays within the
  * tolerance (5 minutes by default) pass again, and nothing is ordered: use a receiver for that. Set-up mistakes are logged to `logger`.
  *
  * @throws SetupError for a wrong option or secret
@@ -70,14 +73,15 @@ export function captureRawBody(
  * app.post("/webhooks", expressVerify({ secrets: secret }), (req, res) => { … });
  */
 export function expressVerify(
-  options: WebhookVerifyOptions<Request>,
+  options: WebhookVerifyOptions<Request> | SourceVerifyOptions<Request>,
 ): (request: Request, response: Response, next: NextFunction) => Promise<void> {
   const verify = createRequestVerifier("expressVerify()", options);
   const answers = new NodeAnswers(loggerOption(options.logger));
   return (request, response, next) =>
     verify(convert(request), request).then((result) => {
       if (!result.ok) return answers.send(result.answer, request, response);
-      Object.assign(request, { webhookEvent: result.event, rawBody: result.bytes });
+      const event = "source" in options ? { sourceEvent: result.event } : { webhookEvent: result.event };
+      Object.assign(request, event, { rawBody: result.bytes });
       return next();
     });
 }

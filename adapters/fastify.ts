@@ -8,6 +8,7 @@ import {
   type Conversion,
   checkWebhookOptions,
   createRequestVerifier,
+  type SourceVerifyOptions,
   type WebhookOptions,
   type WebhookReceiver,
   type WebhookVerifyOptions,
@@ -15,7 +16,7 @@ import {
 import { isOver, isWhole, sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { boundTaking, NodeAnswers, readNodeBody, type WholeAnswer } from "./node-io.ts";
 
-export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
+export type { SourceVerifyOptions, WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
 export interface FastifyWebhookOptions extends WebhookOptions<FastifyRequest> {
   readonly receiver: WebhookReceiver;
@@ -68,6 +69,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** The parsed event, set by `fastifyVerify`. */
     webhookEvent?: WebhookEvent;
+    /** The parsed event of another source, set by `fastifyVerify({ source })`. */
+    sourceEvent?: object;
   }
 }
 
@@ -85,14 +88,14 @@ declare module "fastify" {
  * });
  */
 export function fastifyVerify(
-  options: WebhookVerifyOptions<FastifyRequest>,
+  options: WebhookVerifyOptions<FastifyRequest> | SourceVerifyOptions<FastifyRequest>,
 ): (request: FastifyRequest, reply: FastifyReply) => Promise<unknown> {
   const verify = createRequestVerifier("fastifyVerify()", options);
   const answers = new NodeAnswers(loggerOption(options.logger));
   return async (request, reply) => {
     const result = await verify(convert(request), request);
     if (!result.ok) return send(answers, result.answer, request, reply);
-    request.webhookEvent = result.event;
+    Object.assign(request, "source" in options ? { sourceEvent: result.event } : { webhookEvent: result.event });
     request.body = result.bytes;
     return undefined;
   };

@@ -7,6 +7,7 @@ import {
   type BodyResult,
   type Logger,
   loggerOption,
+  type SourceEvents,
   type WebhookEvent,
 } from "../src/index.ts";
 import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/inspector/index.ts";
@@ -17,13 +18,14 @@ import {
   checkWebhookOptions,
   createRequestVerifier,
   READ_REQUEST_FIX,
+  type SourceVerifyOptions,
   type WebhookOptions,
   type WebhookReceiver,
   type WebhookVerifyOptions,
   wrongFetchArgument,
 } from "./mounting.ts";
 
-export type { WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
+export type { SourceVerifyOptions, WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
 /**
  * Creates a fetch handler, for Hono and others. It answers every request itself and never rejects. The body is read from
@@ -44,8 +46,8 @@ export function fetchWebhook(
 }
 
 /** The result of `fetchVerify`: a verified delivery, or the response to return unchanged. */
-export type FetchVerified =
-  | { readonly ok: true; readonly event: WebhookEvent; readonly bytes: Uint8Array }
+export type FetchVerified<Event = WebhookEvent> =
+  | { readonly ok: true; readonly event: Event; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly response: Response };
 
 /**
@@ -57,7 +59,13 @@ export type FetchVerified =
  * const delivery = await verify(request);   // const verify = fetchVerify({ secrets: secret })
  * if (!delivery.ok) return delivery.response;
  */
-export function fetchVerify(options: WebhookVerifyOptions<Request>): (request: Request) => Promise<FetchVerified> {
+export function fetchVerify<E extends SourceEvents>(
+  options: SourceVerifyOptions<Request, E>,
+): (request: Request) => Promise<FetchVerified<E["any"]>>;
+export function fetchVerify(options: WebhookVerifyOptions<Request>): (request: Request) => Promise<FetchVerified>;
+export function fetchVerify(
+  options: WebhookVerifyOptions<Request> | SourceVerifyOptions<Request>,
+): (request: Request) => Promise<FetchVerified<object>> {
   const verify = createRequestVerifier("fetchVerify()", options);
   const refuse = refuseOthers("fetchVerify()", loggerOption(options.logger));
   return async (request) => {

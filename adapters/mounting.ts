@@ -8,6 +8,10 @@ import {
   type Receiver,
   refuseUnknownOptions,
   SetupError,
+  type SourceEvents,
+  type SourceVerifierOptions,
+  type UnverifiedWebhook,
+  type VerifiedRequestOf,
   type VerifiedWebhook,
   type VerifierOptions,
 } from "../src/index.ts";
@@ -101,16 +105,45 @@ const VERIFY_OPTIONS: Readonly<Record<keyof WebhookVerifyOptions<never>, true>> 
   tenant: true,
 };
 
+/** The same for a source besides the messaging service. */
+export interface SourceVerifyOptions<Request, E extends SourceEvents = SourceEvents> extends SourceVerifierOptions<E> {
+  /** Names the tenant whose secrets to use, when the source's `secrets` is a function. Nothing in the request is verified yet. */
+  readonly tenant?: (request: Request) => string | undefined;
+}
+
+const SOURCE_VERIFY_OPTIONS: Readonly<Record<keyof SourceVerifyOptions<never>, true>> = {
+  source: true,
+  logger: true,
+  tenant: true,
+};
+
 /**
  * Creates the function behind a `…Verify`. It never rejects, whatever the application's `tenant` does.
  *
  * @throws SetupError for a wrong option or secret, at creation
  */
-export function createRequestVerifier<Request>(owner: string, options: WebhookVerifyOptions<Request>) {
-  refuseUnknownOptions(owner, options, Object.keys(VERIFY_OPTIONS));
+export function createRequestVerifier<Request>(
+  owner: string,
+  options: WebhookVerifyOptions<Request>,
+): (incoming: Conversion, request: Request) => Promise<VerifiedWebhook>;
+export function createRequestVerifier<Request, E extends SourceEvents>(
+  owner: string,
+  options: SourceVerifyOptions<Request, E>,
+): (incoming: Conversion, request: Request) => Promise<VerifiedRequestOf<E["any"]>>;
+export function createRequestVerifier<Request>(
+  owner: string,
+  options: WebhookVerifyOptions<Request> | SourceVerifyOptions<Request>,
+): (incoming: Conversion, request: Request) => Promise<VerifiedRequestOf<object>>;
+export function createRequestVerifier<Request>(
+  owner: string,
+  options: WebhookVerifyOptions<Request> | SourceVerifyOptions<Request>,
+): (incoming: Conversion, request: Request) => Promise<VerifiedRequestOf<object>> {
+  const known = "source" in Object(options) ? SOURCE_VERIFY_OPTIONS : VERIFY_OPTIONS;
+  refuseUnknownOptions(owner, options, Object.keys(known));
   const { tenant: nameOf, ...policy } = options;
-  const verify = createVerifier(policy);
-  return (incoming: Conversion, request: Request): Promise<VerifiedWebhook> =>
+  const verify: (incoming: UnverifiedWebhook) => Promise<VerifiedRequestOf<object>> =
+    "source" in policy ? createVerifier(policy) : createVerifier(policy);
+  return (incoming, request) =>
     verify({
       ...incoming,
       // Read after the headers were checked. The verifier handles an exception as any other set-up mistake.

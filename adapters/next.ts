@@ -1,6 +1,6 @@
 /** The adapter for Next.js: app routes, pages API routes, and what a development reload needs. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Receiver, SetupError } from "../src/index.ts";
+import { SetupError, type SourceView } from "../src/index.ts";
 import type { Mountable } from "../src/inspector/index.ts";
 import { logDrainFailure } from "./drain.ts";
 import { fetchInspector, fetchWebhook } from "./fetch.ts";
@@ -19,6 +19,11 @@ export interface NextWebhookOptions extends WebhookOptions<Request> {
   readonly drain?: "after" | "off";
 }
 
+/** The part of a receiver, or of one of its sources, that this adapter uses. */
+export interface NextReceiver extends Pick<SourceView, "handle" | "logger" | "key" | "running" | "drain"> {
+  takeOver(previous: never): void;
+}
+
 /** A route handler of the app router. */
 export type NextRoute = (request: Request) => Promise<Response>;
 
@@ -34,7 +39,7 @@ export type NextRoutes = Readonly<Record<"GET" | "HEAD" | "POST" | "PUT" | "PATC
  * @example
  * export const { GET, POST, PUT } = nextWebhook(receiver);
  */
-export function nextWebhook<Tx>(receiver: Receiver<Tx>, options: NextWebhookOptions = {}): NextRoutes {
+export function nextWebhook(receiver: NextReceiver, options: NextWebhookOptions = {}): NextRoutes {
   checkWebhookOptions("nextWebhook()", receiver, options, ["drain"]);
   const { drain = "after", ...names } = options;
   if (drain !== "after" && drain !== "off")
@@ -55,7 +60,7 @@ function routesTo(route: NextRoute): NextRoutes {
 }
 
 /** The event is already stored, so a failure here costs only time: the next request or cron drains it. */
-async function drainAfterResponse<Tx>(receiver: Receiver<Tx>): Promise<void> {
+async function drainAfterResponse(receiver: NextReceiver): Promise<void> {
   const failed = (message: string) => (error: unknown) => logDrainFailure(receiver.logger, error, message);
   try {
     // Loaded inside the call, so that this file also loads without Next.js, as in a unit test. With the file extension: Next.js
@@ -80,8 +85,8 @@ const NO_AFTER = `${NOT_DRAINED} It needs after() of Next.js 15.1 or later. With
  * export const config = { api: { bodyParser: false } };
  * export default nextPagesWebhook(receiver);
  */
-export function nextPagesWebhook<Tx, Request extends IncomingMessage = IncomingMessage>(
-  receiver: Receiver<Tx>,
+export function nextPagesWebhook<Request extends IncomingMessage = IncomingMessage>(
+  receiver: NextReceiver,
   options: WebhookOptions<Request> = {},
 ): (request: Request, response: ServerResponse) => Promise<void> {
   checkWebhookOptions("nextPagesWebhook()", receiver, options);
@@ -113,18 +118,14 @@ type KnownReceivers = Map<string, unknown>;
  * receiver of a name and store takes over the inbox and worker of its predecessor, with its own handlers, which must be registered
  * before. Nothing happens for another copy of this package, whose internals this one cannot see.
  */
-function keepAcrossReloads<Tx>(receiver: Receiver<Tx>): void {
+function keepAcrossReloads(receiver: NextReceiver): void {
   if (receiver.key.endsWith(MEMORY_SUFFIX)) return;
   const known = knownReceivers();
   const previous = known.get(receiver.key);
   if (previous === receiver) return;
-  if (isSameKind(previous, receiver)) receiver.takeOver(previous);
+  // The same key means the same kind of receiver and store.
+  if (previous instanceof receiver.constructor) receiver.takeOver(previous as never);
   known.set(receiver.key, receiver);
-}
-
-/** The same key means the same kind of store, and so the same transaction type. */
-function isSameKind<Tx>(previous: unknown, receiver: Receiver<Tx>): previous is Receiver<Tx> {
-  return previous instanceof receiver.constructor;
 }
 
 /** Lives outside the module's scope, because a reload clears that. */

@@ -34,7 +34,7 @@ const isBuiltin = (id) => id.startsWith("node:") || builtinModules.includes(id);
 const GROUPS = [
   { name: "zod", test: /[\\/]node_modules[\\/]zod[\\/]/ },
   { name: "oncehook-internal", test: /[\\/]src[\\/](?:internal[\\/]|errors\.ts$)/ },
-  { name: "core", test: /[\\/]src[\\/](?:signature|events|inbox|receiver)[\\/]/ },
+  { name: "core", test: /[\\/]src[\\/](?:sources[\\/][^\\/]+$|service[\\/]|inbox[\\/]|receiver[\\/]|create\.ts$)/ },
 ];
 
 /** raw-body asks it for text, which the receiver never wants; it would be a third of the package. */

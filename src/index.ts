@@ -1,5 +1,23 @@
 /** oncehook: receive a messaging service's webhooks verified, stored before the 2xx, once in effect and in order. */
 export {
+  createReceiver,
+  createVerifier,
+  type EventsOf,
+  type OpenInboxOptions,
+  openInbox,
+  type Receiver,
+  type ReceiverOptions,
+  type ServiceEvents,
+  type SourceReceiverOptions,
+  type Sources,
+  type SourcesReceiver,
+  type SourcesReceiverOptions,
+  type SourceVerifierOptions,
+  type VerifiedWebhook,
+  type VerifierOptions,
+  type Wanted,
+} from "./create.ts";
+export {
   DeadLettered,
   KeyringError,
   LeaseLost,
@@ -11,18 +29,6 @@ export {
   SetupError,
   StoreError,
 } from "./errors.ts";
-export {
-  eventIdentity,
-  isKnownEvent,
-  isKnownEventType,
-  KNOWN_EVENT_TYPES,
-  type LaneKey,
-  type LaneTag,
-  type ParseFailureCode,
-  type ParseResult,
-  parseEvent,
-} from "./events/parse.ts";
-export type * from "./events/types.ts";
 export { checkDrainOptions, type DrainOptions, type DrainResult } from "./inbox/claims.ts";
 export {
   type CopyOptions,
@@ -32,7 +38,6 @@ export {
   copyInbox,
   type InboxContent,
 } from "./inbox/copy.ts";
-export type { GapWait } from "./inbox/gap.ts";
 export type {
   ConflictNotice,
   DeadLetterNotice,
@@ -75,7 +80,7 @@ export type {
 } from "./receiver/bulk.ts";
 export type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./receiver/incoming.ts";
 export * as answers from "./receiver/incoming.ts";
-export { type Inbox, type OpenInboxOptions, openInbox, type Pruned, type PruneOptions } from "./receiver/open-inbox.ts";
+export type { Inbox, Pruned, PruneOptions } from "./receiver/open-inbox.ts";
 export type {
   ActOptions,
   ExportedBody,
@@ -84,24 +89,32 @@ export type {
   InboxOperator,
   SubjectRecord,
 } from "./receiver/operator.ts";
-export type { ReceiverOptions, RetentionOptions } from "./receiver/options.ts";
-export type { Health, HealthReason } from "./receiver/receiver.ts";
-export { createReceiver, type Receiver, type StopOptions } from "./receiver/receiver.ts";
+export type { RetentionOptions } from "./receiver/options.ts";
+export type { Health, HealthReason, SourceView, StopOptions } from "./receiver/receiver.ts";
+export type { UnverifiedWebhook, VerifiedRequestOf } from "./receiver/verifier.ts";
+export type { MessageRef, WaitOptions } from "./receiver/wait-for.ts";
+export type { GapWait } from "./service/gap-wait.ts";
+export type { Keyring, KeyringProvider, KindKeyring, SecretSet, Slot } from "./service/keyring.ts";
 export {
-  createVerifier,
-  type UnverifiedWebhook,
-  type VerifiedWebhook,
-  type VerifierOptions,
-} from "./receiver/verifier.ts";
-export type { MessageRef, WaitOptions, Wanted } from "./receiver/wait-for.ts";
-export type { Keyring, KeyringContext, KeyringProvider, KindKeyring, SecretSet, Slot } from "./signature/keyring.ts";
-export type { PreviousSecret, Secret } from "./signature/secret.ts";
+  eventIdentity,
+  isKnownEvent,
+  isKnownEventType,
+  KNOWN_EVENT_TYPES,
+  type ParseFailureCode,
+  type ParseResult,
+  parseEvent,
+} from "./service/parse.ts";
+export type { PreviousSecret, Secret } from "./service/secret.ts";
 export {
   SIGNATURE_HEADER,
   type SignatureHeaders,
   type SignOptions,
   signPayload,
   TIMESTAMP_HEADER,
-} from "./signature/sign.ts";
-export type { HeaderSource, TimestampFormat, Tolerance } from "./signature/verify.ts";
-export { type VerifyOptions, type VerifyResult, verifySignature } from "./signature/verify-signature.ts";
+} from "./service/sign.ts";
+export type * from "./service/types.ts";
+export type { TimestampFormat, Tolerance } from "./service/verify.ts";
+export { type VerifyOptions, type VerifyResult, verifySignature } from "./service/verify-signature.ts";
+export type { HeaderSource } from "./sources/headers.ts";
+export type { KeyringContext } from "./sources/keyring-provider.ts";
+export type { SourceEvents, WebhookSource } from "./sources/source.ts";

@@ -20,17 +20,53 @@ export interface Rule {
 const LEVELS: readonly (readonly string[])[] = [
   ["src/errors.ts"],
   ["src/internal/"],
-  ["src/signature/", "src/events/"],
-  ["src/inbox/", "src/emulator/", "src/client/"],
-  ["src/receiver/", "src/rotation/"],
-  ["src/stores/", "src/index.ts"],
+  ["src/inbox/"],
+  ["src/sources/"],
+  ["src/service/"],
+  ["src/presets/", "src/receiver/", "src/emulator/", "src/client/"],
+  ["src/rotation/"],
+  ["src/stores/", "src/create.ts"],
+  ["src/index.ts"],
   ["src/inspector/"],
   ["src/testing/", "src/forward/", "src/telemetry/", "adapters/"],
   ["src/cli/"],
 ];
 
 /** Dependencies with more than one home: what two sides of the wire check, each checks by itself. */
-const HOMES: Readonly<Record<string, readonly string[]>> = { zod: ["src/events/", "src/emulator/", "src/client/"] };
+const HOMES: Readonly<Record<string, readonly string[]>> = { zod: ["src/service/", "src/emulator/", "src/client/"] };
+
+/** Who may know the messaging service: the rest speaks of entries, lanes and identities. A folder, or a file. */
+const KNOWS_SERVICE: readonly string[] = [
+  "src/service/",
+  // What users see of it, and what makes it the default.
+  "src/index.ts",
+  "src/create.ts",
+  "src/presets/index.ts",
+  // The other side of the wire, and its secrets.
+  "src/client/",
+  "src/emulator/",
+  "src/rotation/",
+  "src/stores/sealed-secrets.ts",
+  "src/stores/sqlite/secrets.ts",
+  "src/stores/postgres/secrets.ts",
+  // Events of the service for tests, and events passed on.
+  "src/testing/",
+  "src/forward/",
+  // Commands about it.
+  "src/cli/doctor/",
+  "src/cli/verify/",
+  "src/cli/listen-run.ts",
+  "src/cli/secrets.ts",
+  "src/cli/send.ts",
+  "src/cli/trigger-events.ts",
+  // Which events end a message.
+  "src/cli/inbox/reads.ts",
+  "src/inspector/drawing.ts",
+  "src/telemetry/measuring.ts",
+];
+
+/** The client and the emulator are the other side of the wire. */
+const NO_INBOX: readonly string[] = ["src/client/", "src/emulator/"];
 
 /** The only room that speaks to a terminal. */
 const TERMINAL = "src/cli/";
@@ -66,6 +102,28 @@ const direction: Rule = {
         else if (own === undefined || own.room === other.room || other.level < own.level) continue;
         else if (other.level === own.level) problems.push(`${file.path} imports ${target} from a room beside its own`);
         else problems.push(`${file.path} imports ${target} from a higher level`);
+      }
+    }
+    return { count, unit: "imports", problems };
+  },
+};
+
+const serviceAlone: Rule = {
+  name: "only the service's own rooms know the messaging service, and they no inbox",
+  check(project) {
+    const problems: string[] = [];
+    let count = 0;
+    const isIn = (rooms: readonly string[], path: string) =>
+      rooms.some((room) => path === room || (room.endsWith("/") && path.startsWith(room)));
+    for (const file of shipped(project)) {
+      for (const { specifier } of file.imports) {
+        const target = targetOf(file, specifier);
+        if (target === undefined) continue;
+        count += 1;
+        if (target.startsWith("src/service/") && !isIn(KNOWS_SERVICE, file.path))
+          problems.push(`${file.path} imports ${target}, which is about the messaging service`);
+        if (/^src\/(?:inbox|receiver|stores)\//.test(target) && isIn(NO_INBOX, file.path))
+          problems.push(`${file.path} imports ${target} from the other side of the wire`);
       }
     }
     return { count, unit: "imports", problems };
@@ -302,6 +360,7 @@ const opening: Rule = {
 
 export const RULES: readonly Rule[] = [
   direction,
+  serviceAlone,
   noCycles,
   onePlace,
   declared,

@@ -12,6 +12,8 @@ export interface Example {
   readonly leftOut?: { readonly from: "run" | "check"; readonly reason: string };
   /** The path it answers webhooks on, when it is a server. */
   readonly serves?: string;
+  /** Whose webhooks it serves, if not the messaging service's. */
+  readonly servesFor?: "stripe";
   /** It needs the packages of `test/hosts`, and is checked there. */
   readonly isForHosts?: true;
   /** It talks to the service: an emulator runs beside it. */
@@ -42,7 +44,7 @@ export function examplesOf(file: string, text: string): Example[] {
 
 const IN_HOSTS = { from: "check", reason: "npm run prove -- hosts compiles and runs it" } as const;
 
-type Marking = Pick<Example, "name" | "leftOut" | "serves" | "needsEmulator" | "isForHosts"> & {
+type Marking = Pick<Example, "name" | "leftOut" | "serves" | "servesFor" | "needsEmulator" | "isForHosts"> & {
   readonly continued?: true;
 };
 
@@ -67,7 +69,7 @@ function said(word: string, place: string): Omit<Marking, "name"> {
   if (word === "continued") return { continued: true };
   if (word === "with emulator") return { needsEmulator: true };
   if (word === "in test/hosts") return { isForHosts: true, leftOut: IN_HOSTS };
-  const [, serves] = /^serves (\/\S*)$/.exec(word) ?? [];
+  const [, serves, source] = /^serves (\/\S*)( for stripe)?$/.exec(word) ?? [];
   if (serves === undefined) throw new Error(`${place}: unknown words: "${word}"`);
-  return { serves };
+  return source === undefined ? { serves } : { serves, servesFor: "stripe" };
 }

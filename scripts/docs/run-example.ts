@@ -35,13 +35,16 @@ export async function runExample(example: Example, compiled: string, root: strin
 }
 
 /** Until it ends: by itself, by SIGTERM when it is a server, or by SIGKILL when it takes too long. */
-async function watch(child: ChildProcess, { serves }: Example): Promise<string[]> {
+async function watch(child: ChildProcess, { serves, servesFor }: Example): Promise<string[]> {
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += chunk));
   const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
   const exited = once(child, "close") as Promise<[number | null, NodeJS.Signals | null]>;
   try {
-    const problems = serves === undefined ? [] : await converse(child, exited, serves);
+    const problems =
+      serves === undefined
+        ? []
+        : await converse(child, exited, serves, servesFor === "stripe" ? [paid] : [queued, inbound]);
     if (serves !== undefined) child.kill("SIGTERM");
     const [code, signal] = await exited;
     const stopped = serves !== undefined && signal === "SIGTERM";
@@ -58,6 +61,7 @@ function environment(folder: string, port: number): Record<string, string> {
     PATH,
     HOME,
     WEBHOOK_SECRET: SECRET,
+    STRIPE_WEBHOOK_SECRET: SECRET,
     WEBHOOK_KEY_FILE: join(folder, KEY_FILE),
     CRON_SECRET: SECRET,
     INBOX_PATH: join(folder, "inbox.db"),
@@ -78,18 +82,23 @@ function credentials(emulator: Emulator | null): Record<string, string> {
   return { SERVICE_BASE_URL: url, SERVICE_CLIENT_ID: clientId, SERVICE_CLIENT_SECRET: clientSecret };
 }
 
-async function converse(child: ChildProcess, exited: Promise<unknown>, path: string): Promise<string[]> {
+async function converse(
+  child: ChildProcess,
+  exited: Promise<unknown>,
+  path: string,
+  events: readonly { readonly eventType: string }[],
+): Promise<string[]> {
   const listening = once(child, "message").then(([message]) => (message as { port: number }).port);
   const port = await Promise.race([listening, exited.then(() => undefined)]);
   if (port === undefined) return ["it ended without listening"];
   const problems = [];
-  for (const event of [queued, inbound]) {
+  for (const event of events) {
     const body = JSON.stringify(event);
     const signed = await post(port, path, body, sign(body));
     if (signed >= 200 && signed <= 299) continue;
     problems.push(`a signed ${event.eventType} to ${path} was answered with ${signed}`);
   }
-  const body = JSON.stringify(queued);
+  const body = JSON.stringify(events[0]);
   const forged = await post(port, path, body, sign(`${body} `));
   if (forged !== 401) problems.push(`a forged webhook to ${path} was answered with ${forged}`);
   return problems;
@@ -130,10 +139,25 @@ const inbound = {
   },
 };
 
+/** An event of Stripe, with a name for problems. */
+const paid = {
+  eventType: "invoice.paid",
+  type: "invoice.paid",
+  id: "evt_1",
+  created: 1_760_000_000,
+  data: { object: {} },
+};
+
+/** For either source: each reads its own headers. */
 function sign(body: string): Record<string, string> {
   const timestamp = String(Date.now());
-  const signature = createHmac("sha256", SECRET).update(`${timestamp}.${body}`).digest("hex");
-  return { "x-service-timestamp": timestamp, "x-service-signature": signature, "content-type": "application/json" };
+  const seconds = timestamp.slice(0, -3);
+  const signature = (time: string) => createHmac("sha256", SECRET).update(`${time}.${body}`).digest("hex");
+  return {
+    ...{ "x-service-timestamp": timestamp, "x-service-signature": signature(timestamp) },
+    "stripe-signature": `t=${seconds},v1=${signature(seconds)}`,
+    "content-type": "application/json",
+  };
 }
 
 async function post(port: number, path: string, body: string, headers: Record<string, string>): Promise<number> {

@@ -147,7 +147,7 @@ export async function withInbox(
 /** @throws what `openInbox` throws: `inWords` tells it to a person */
 export async function openAt(flags: StoreFlags, migrate: "check" | "auto" = "check"): Promise<Inbox> {
   // Loaded here: "--help" needs none of it.
-  const { openInbox } = await import("../receiver/open-inbox.ts");
+  const { openInbox } = await import("../create.ts");
   // Warnings of a store at open are for the receiver.
   return openInbox({ store: await storeAt(flags), migrate, logger: silentLogger });
 }

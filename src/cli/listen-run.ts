@@ -6,13 +6,20 @@ import type { Writable } from "node:stream";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { urlHostOf } from "../emulator/options.ts";
 import { SetupError } from "../errors.ts";
-import { lanePlaceOf, publicId } from "../events/parse.ts";
 import { forward, httpPublisher } from "../forward/index.ts";
-import { createReceiver, type HandlerContext, type HealthReason, type Receiver, type WebhookEvent } from "../index.ts";
+import { type LaneTag, publicId } from "../inbox/lane-key.ts";
+import {
+  createReceiver,
+  type HandlerContext,
+  type HealthReason,
+  type Receiver,
+  type SourceEvents,
+  type WebhookSource,
+} from "../index.ts";
 import { systemClock } from "../internal/clock.ts";
 import { isRecord } from "../internal/options.ts";
+import { isSameSecret } from "../internal/same-secret.ts";
 import { maskedBody } from "../receiver/shown.ts";
-import { isSameSecret } from "../signature/secret.ts";
 import { CommandError, cannotListen, closeServer, endingSignal, isListenError, USAGE_MISTAKE } from "./exit.ts";
 import { type StoreFlags, storeAt } from "./flags.ts";
 import { FORWARD_SECRET, givenSecret, neededSecret, PREVIOUS_SECRET, WEBHOOK_SECRET } from "./input.ts";
@@ -46,6 +53,9 @@ export async function listen(flags: ListenFlags): Promise<number> {
   }
 }
 
+/** Of the messaging service, or of another source. */
+type ListeningReceiver = Pick<Receiver<never>, "start" | "stop" | "pause" | "resume" | "handle" | "health" | "logger">;
+
 interface Listening {
   readonly flags: ListenFlags;
   readonly terminal: Terminal;
@@ -56,7 +66,7 @@ interface Listening {
 
 /** Says where it listens, and lets events be handled behind that until a signal comes. @throws when nobody reads what must be read */
 async function handleUntilEnd(
-  receiver: Receiver<never>,
+  receiver: ListeningReceiver,
   { flags: { forwardTo }, terminal, printer, url }: Listening,
 ): Promise<void> {
   // Listened to before the first line is printed: its reader may send one.
@@ -78,7 +88,7 @@ async function handleUntilEnd(
 }
 
 /** A receiver with its handlers, not started. What can be refused at once is, before somebody is asked for a secret. */
-async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: EventPrinter): Promise<Receiver<never>> {
+async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: EventPrinter): Promise<ListeningReceiver> {
   const { name, concurrency, gapWait, forwardTo, timeout } = flags;
   const handlerTimeoutMs = forwardTo === undefined ? PRINTING_TIMEOUT_MS : timeout;
   refuseSidecarFlagsAlone(flags);
@@ -89,10 +99,32 @@ async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: Even
     ([, value]) => value !== undefined,
   );
   // It prints each event itself.
-  const receiver = createReceiver<never>({ secrets, store, logEvents: false, ...Object.fromEntries(chosen) });
-  if (post !== null) receiver.onAny(post).onLate(post);
+  const common = { store, logEvents: false, ...Object.fromEntries(chosen) };
   const say = printing(flags, terminal, printer);
+  if (flags.source !== undefined) {
+    const source = await connectedSource(flags.source, secrets);
+    const receiver = createReceiver<never, SourceEvents>({ source, ...common });
+    if (post !== null) receiver.onAny(post);
+    return receiver.onAny(say);
+  }
+  const receiver = createReceiver<never>({ secrets, ...common });
+  if (post !== null) receiver.onAny(post).onLate(post);
   return receiver.onAny(say).onLate(say);
+}
+
+/** The presets of oncehook/sources. */
+export type ListenSource = "standard-webhooks" | "stripe" | "github" | "shopify";
+
+async function connectedSource(name: ListenSource, secrets: WebhookSecrets): Promise<WebhookSource<SourceEvents>> {
+  // Loaded here: the messaging service needs none of it.
+  const { github, shopify, standardWebhooks, stripe } = await import("../presets/index.ts");
+  const make: Readonly<Record<ListenSource, () => WebhookSource<SourceEvents>>> = {
+    github: () => github({ secrets }),
+    shopify: () => shopify({ secrets }),
+    stripe: () => stripe({ secrets }),
+    "standard-webhooks": () => standardWebhooks({ secrets }),
+  };
+  return make[name]();
 }
 
 function refuseSidecarFlagsAlone({ forwardTo, forwardSecretFile, timeout, concurrency }: ListenFlags): void {
@@ -115,12 +147,12 @@ async function forwarding(
 
 /** The handler that prints: the whole result of the command, or a remark about what was posted. */
 function printing({ forwardTo, showContent = false, quiet }: ListenFlags, terminal: Terminal, printer: EventPrinter) {
-  const lineOf = (event: WebhookEvent, ctx: PrintContext): string => {
+  const lineOf = (event: object, ctx: PrintContext): string => {
     const shape = handledShape(event, ctx, showContent);
     return terminal.json ? jsonText(shape) : handledText(shape, systemClock.now());
   };
-  if (forwardTo === undefined) return (event: WebhookEvent, ctx: PrintContext) => printer.result(lineOf(event, ctx));
-  return (event: WebhookEvent, ctx: PrintContext) => (quiet ? undefined : printer.remark(lineOf(event, ctx)));
+  if (forwardTo === undefined) return (event: object, ctx: PrintContext) => printer.result(lineOf(event, ctx));
+  return (event: object, ctx: PrintContext) => (quiet ? undefined : printer.remark(lineOf(event, ctx)));
 }
 
 // What the flags of `oncehook listen` say.
@@ -129,6 +161,8 @@ export interface ListenFlags extends StoreFlags, SecretFlags, OutputFlags {
   readonly port: number;
   readonly host: string;
   readonly path: string;
+  /** Default: the messaging service. */
+  readonly source?: ListenSource;
   readonly name?: string;
   readonly gapWait?: "balanced" | "strict" | "eager";
   readonly showContent?: boolean;
@@ -194,7 +228,8 @@ export interface HandledShape {
   /** The event's identity. */
   readonly handled: string;
   readonly eventType: string;
-  readonly direction: "outbound" | "inbound" | "unlaned";
+  /** The lane's tag. */
+  readonly direction: LaneTag;
   readonly apiClientId: string;
   /** Null for an event that belongs to no message. */
   readonly messageId: string | null;
@@ -208,15 +243,15 @@ export interface HandledShape {
   readonly event: unknown;
 }
 
-export function handledShape(event: WebhookEvent, ctx: PrintContext, showContent: boolean): HandledShape {
-  const { lane } = ctx.meta;
+export function handledShape(event: object, ctx: PrintContext, showContent: boolean): HandledShape {
+  const { lane, eventType, sequence } = ctx.meta;
   return {
     handled: ctx.identity,
-    eventType: event.eventType,
+    eventType,
     direction: lane.tag,
     apiClientId: lane.apiClientId,
     messageId: publicId(lane),
-    sequence: lanePlaceOf(event, () => "").sequence,
+    sequence,
     attempt: ctx.attempt,
     late: ctx.outOfOrder,
     replay: ctx.replay,
@@ -302,7 +337,7 @@ const READINESS = "/readyz";
 const UNREADY: readonly HealthReason[] = ["stopped", "store_unavailable"];
 
 /** @throws CommandError when it cannot listen there */
-export async function serve(receiver: Receiver<never>, { host, port, path }: ListenPlace): Promise<Serving> {
+export async function serve(receiver: ListeningReceiver, { host, port, path }: ListenPlace): Promise<Serving> {
   let isClosing = false;
   const webhook = nodeWebhook(receiver);
   const server = createServer((request, response) => {
@@ -343,7 +378,7 @@ function answerTo({ method }: IncomingMessage, response: ServerResponse, answer:
   else send(response, 405, { error: "method_not_allowed" }, { allow: "GET, HEAD" });
 }
 
-async function sendReadiness(response: ServerResponse, receiver: Receiver<never>, isClosing: boolean): Promise<void> {
+async function sendReadiness(response: ServerResponse, receiver: ListeningReceiver, isClosing: boolean): Promise<void> {
   const health = await receiver.health();
   const isReady = !isClosing && !health.reasons.some((reason) => UNREADY.includes(reason));
   send(response, isReady ? 200 : 503, health);

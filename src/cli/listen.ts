@@ -10,6 +10,7 @@ const EXAMPLES = [
   "oncehook listen --store inbox.db --secret-file webhook.secret",
   "oncehook listen --store inbox.db --secret-file webhook.secret --json | jq .eventType",
   "oncehook listen --store inbox.db --forward-to http://127.0.0.1:8000/events",
+  "oncehook listen --store inbox.db --source stripe --secret-file stripe.secret",
 ];
 
 /** The command, for the program. */
@@ -19,6 +20,7 @@ export function listenCommand(): Command {
     .addOption(port())
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--path <path>", "where webhooks are received", webhookPath, "/webhooks");
+  command.addOption(source());
   addSecretFlag(addSecretFlag(command, WEBHOOK_SECRET), PREVIOUS_SECRET).addOption(previousValidUntil());
   addStoreFlags(command)
     .option("--name <name>", "the application that the inbox belongs to (default: default)")
@@ -49,6 +51,11 @@ async function run(flags: ListenFlags): Promise<number> {
 
 function port(): Option {
   return new Option("--port <number>", "TCP port; 0 picks a free one").default(3000).argParser(wholeNumber(0, 65_535));
+}
+
+function source(): Option {
+  const about = "whose webhooks are received, unless it is the messaging service";
+  return new Option("--source <preset>", about).choices(["standard-webhooks", "stripe", "github", "shopify"]);
 }
 
 function previousValidUntil(): Option {

@@ -2,10 +2,10 @@
 import { existsSync } from "node:fs";
 import { Command, Option } from "commander";
 import { SetupError } from "../errors.ts";
-import type { WebhookKind } from "../internal/webhook-kind.ts";
 import type { RotateSecretOptions, RotationStatus } from "../rotation/index.ts";
-import type { SecretEncoding } from "../signature/secret.ts";
-import type { SecretStore } from "../signature/secret-store.ts";
+import type { SecretEncoding } from "../service/secret.ts";
+import type { SecretStore } from "../service/secret-store.ts";
+import type { WebhookKind } from "../service/webhook-kind.ts";
 import { CommandError, FAILURE, interruptible, NEGATIVE, USAGE_MISTAKE } from "./exit.ts";
 import {
   addressOf,

@@ -1,9 +1,9 @@
 /** What is wrong with a request before it is sent, and with the answer to one: "path: rule" texts that never hold a value. */
 import { z } from "zod";
-import { ruleOf } from "../events/parse.ts";
 import { type Bounds, isAbortSignal, isRecord, suggestion } from "../internal/options.ts";
-import { isWebhookKind, WEBHOOK_KIND_RULE } from "../internal/webhook-kind.ts";
-import { secretTextIssue } from "../signature/secret.ts";
+import { ruleOf } from "../service/parse.ts";
+import { secretTextIssue } from "../service/secret.ts";
+import { isWebhookKind, WEBHOOK_KIND_RULE } from "../service/webhook-kind.ts";
 import { recordOf } from "./answers.ts";
 import { type CallFacts, RecipientsRejectedError, ResponseValidationError } from "./errors.ts";
 import { type CallOptions, RETRY_BOUNDS, TIMEOUT_BOUNDS } from "./options.ts";

@@ -1,6 +1,6 @@
 /** What the service's API takes and gives, field by field as the specification writes it. */
 
-export type { WebhookKind } from "../internal/webhook-kind.ts";
+export type { WebhookKind } from "../service/webhook-kind.ts";
 
 /** Who is calling, and what it has. */
 export interface Whoami {

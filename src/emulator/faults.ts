@@ -1,9 +1,9 @@
 /** What goes wrong on purpose: fault rules as users write them, and which of them is played on a call, an event or an attempt. */
 import { z } from "zod";
 import { SetupError } from "../errors.ts";
-import { isKnownEventType, KNOWN_EVENT_TYPES } from "../events/parse.ts";
 import type { Logger } from "../internal/logger.ts";
 import { suggestion } from "../internal/options.ts";
+import { isKnownEventType, KNOWN_EVENT_TYPES } from "../service/parse.ts";
 
 // A fault rule as users write it: what it matches, what goes wrong, and what each field takes.
 

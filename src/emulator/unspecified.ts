@@ -1,6 +1,6 @@
 /** What the specification does not show: one row per reading that changes what a receiver or a client must survive. */
 import { invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { WrittenEncoding } from "../signature/sign.ts";
+import type { WrittenEncoding } from "../service/sign.ts";
 
 /** A row of the table: the rule of docs/spec/conformance.md, the values it can have (the first is the default), and what it decides. */
 export interface Reading {

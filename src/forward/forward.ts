@@ -1,6 +1,6 @@
 /** Hands events to a distributed engine: as a handler behind the inbox, or instead of it (`passthrough`). */
+import { createVerifier, type VerifiedWebhook, type VerifierOptions } from "../create.ts";
 import { OncehookError, SetupError } from "../errors.ts";
-import type { WebhookEvent } from "../events/types.ts";
 import type { HandlerContext } from "../inbox/handlers.ts";
 import { errorFields, explained } from "../inbox/masking.ts";
 import { systemClock } from "../internal/clock.ts";
@@ -9,9 +9,9 @@ import { choiceOption, numberOption, refuseUnknownOptions } from "../internal/op
 import { refuseMethod } from "../receiver/body-limits.ts";
 import type { Answer, IncomingWebhook } from "../receiver/incoming.ts";
 import * as answers from "../receiver/incoming.ts";
-import { readTrace } from "../receiver/to-inbox-event.ts";
-import { createVerifier, type VerifiedWebhook, type VerifierOptions } from "../receiver/verifier.ts";
-import { type Tolerance, toleranceOption } from "../signature/verify.ts";
+import type { WebhookEvent } from "../service/types.ts";
+import { type Tolerance, toleranceOption } from "../service/verify.ts";
+import { readTrace } from "../sources/headers.ts";
 import { CheckedPublisher, messageOf, type Publish, type Publisher, publisherOption } from "./publisher.ts";
 
 // The handler that hands events to a distributed engine, once each by their id and in the order of their message.
@@ -37,7 +37,7 @@ export type ForwardContext = Pick<
  * });
  * receiver.onAny(handler).onLate(handler);
  */
-export function forward(publisher: Publish | Publisher): (event: WebhookEvent, ctx: ForwardContext) => Promise<void> {
+export function forward(publisher: Publish | Publisher): (event: object, ctx: ForwardContext) => Promise<void> {
   const engine = new CheckedPublisher(publisherOption("forward()", publisher));
   return (event, ctx) => {
     const { attempt, missing, replay, signal } = ctx;
@@ -46,7 +46,8 @@ export function forward(publisher: Publish | Publisher): (event: WebhookEvent, c
       late: ctx.outOfOrder,
       traceparent: ctx.meta.traceparent,
     };
-    return engine.publish(messageOf(event, ctx.rawBody, circumstances), ctx.log);
+    // The message is of the source whose handler this is.
+    return engine.publish(messageOf(event as WebhookEvent, ctx.rawBody, circumstances, ctx.meta), ctx.log);
   };
 }
 

@@ -8,8 +8,8 @@ import { hasCredentials } from "../internal/network.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import { USER_AGENT } from "../internal/package.ts";
 import { atFirstUse } from "../internal/process.ts";
-import { HmacKey } from "../signature/keyring.ts";
-import { checkSecretText } from "../signature/secret.ts";
+import { checkSecretText } from "../service/secret.ts";
+import { HmacKey } from "../sources/hmac-key.ts";
 import type { ForwardedMessage, Publisher } from "./publisher.ts";
 
 export interface HttpPublisherOptions {

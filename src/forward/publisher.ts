@@ -1,10 +1,13 @@
 /** What a distributed engine looks like from here, and the care with which it is used: checked first, awaited, given up in time. */
 import { hash } from "node:crypto";
 import { SetupError } from "../errors.ts";
-import { identityOf, type LaneKey, lanePlaceOf, sha256 } from "../events/parse.ts";
-import type { WebhookEvent } from "../events/types.ts";
+import type { HandlerMeta } from "../inbox/handlers.ts";
+import { identityOf, type LaneKey } from "../inbox/lane-key.ts";
+import { sha256 } from "../internal/json.ts";
 import type { Logger } from "../internal/logger.ts";
 import { invalidOption, isPromise } from "../internal/options.ts";
+import { lanePlaceOf } from "../service/parse.ts";
+import type { WebhookEvent } from "../service/types.ts";
 
 /**
  * Hands one message to an engine. Its promise resolves when the engine has acknowledged the message, and rejects when it has
@@ -129,7 +132,7 @@ export interface ForwardedMessage {
    * engine that keeps order by key keeps the message's.
    */
   readonly key: string;
-  /** The body exactly as it was received and signed: UTF-8 JSON. */
+  /** The body exactly as it was received and signed: UTF-8 JSON, unless another source writes something else. */
   readonly body: Uint8Array;
   /**
    * Printable ASCII. `oncehook-event-type` (percent-encoded where it is not), `oncehook-sequence`, and where they apply
@@ -137,7 +140,7 @@ export interface ForwardedMessage {
    * A replayed event is late too when a later event of its message was handled before: it must not turn a state back.
    */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body, parsed. */
+  /** The body, parsed. Of another source than the messaging service: that source's event. */
   readonly event: WebhookEvent;
   /** What `key` is made of. */
   readonly lane: LaneKey;
@@ -161,19 +164,29 @@ export interface Circumstances {
   readonly missing: { readonly from: number; readonly to: number } | null;
 }
 
-export function messageOf(event: WebhookEvent, body: Uint8Array, circumstances: Circumstances): ForwardedMessage {
-  const { lane, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
+/** @param place - where the inbox has it. Default: where the messaging service's event belongs */
+export function messageOf(
+  event: WebhookEvent,
+  body: Uint8Array,
+  circumstances: Circumstances,
+  place: Pick<HandlerMeta, "lane" | "sequence" | "eventType"> = placeOf(event, body),
+): ForwardedMessage {
+  const { lane, sequence, eventType } = place;
   return {
-    id: identityOf(lane, sequence, event.eventType),
+    id: identityOf(lane, sequence, eventType),
     key: hash("sha256", JSON.stringify([lane.tag, lane.apiClientId, lane.messageId])),
     body,
-    headers: headersOf(event.eventType, sequence, circumstances),
+    headers: headersOf(eventType, sequence, circumstances),
     event,
     lane,
     sequence,
     attempt: circumstances.attempt,
     signal: circumstances.signal,
   };
+}
+
+function placeOf(event: WebhookEvent, body: Uint8Array) {
+  return { ...lanePlaceOf(event, () => sha256(body).toString("hex")), eventType: event.eventType };
 }
 
 function headersOf(

@@ -1,11 +1,10 @@
 /** The claims of this process: the leases that it holds, and what asks for more besides the worker's loop: drains, and requests that wait. */
 import { LeaseLost } from "../errors.ts";
-import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { Run } from "./handlers.ts";
 import type { EventId, LaneId } from "./record.ts";
+import type { Run } from "./runner.ts";
 import type { ClaimRequest, InboxStore, Lease, LeaseRef, TurnResult } from "./store.ts";
 
 // The leases: their slots, their renewal, and the waits until they end.
@@ -13,7 +12,7 @@ import type { ClaimRequest, InboxStore, Lease, LeaseRef, TurnResult } from "./st
 export interface HeldLease {
   readonly lease: Lease;
   /** Set if the event was leased when it was accepted. Otherwise it is parsed from its bytes. */
-  readonly parsed: WebhookEvent | null;
+  readonly parsed: object | null;
 }
 
 export interface LeaseOptions {
@@ -83,7 +82,7 @@ export class Leases {
     return [...this.#byLane.keys()];
   }
 
-  add(lease: Lease, parsed: WebhookEvent | null): void {
+  add(lease: Lease, parsed: object | null): void {
     this.#byLane.set(lease.lane, lease);
     this.#waiting.push({ lease, parsed });
     this.#renewal ??= this.#planRenewal();

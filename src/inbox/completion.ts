@@ -1,13 +1,13 @@
 /** How a claim ends (complete, retry or dead letter), and the hooks, log lines and waiting requests that follow its commit. */
 import { RetryAfter } from "../errors.ts";
-import type { WebhookEvent } from "../events/types.ts";
 import type { Clock, Random, Timer } from "../internal/clock.ts";
 import { type Logger, maskNumbers } from "../internal/logger.ts";
 import { backoffMs, gapBefore } from "./gap.ts";
-import { type ConflictNotice, type Hooks, readEvent, type Verdict } from "./handlers.ts";
+import type { ConflictNotice, Entries, Hooks, Registered } from "./handlers.ts";
 import { type AttemptReport, attemptOf } from "./instrumentation.ts";
 import { describeFailure, errorFields, explained, failureCode, logFieldsOf } from "./masking.ts";
 import type { EventId, EventNotice, EventRecord, LaneId, LaneRecord, OnDead } from "./record.ts";
+import type { Verdict } from "./runner.ts";
 import type { InboxStore, Lease, LeaseRef, Settle, SettleResult } from "./store.ts";
 
 /** How a claim ended. `put_back`: it was released, or lost to another worker. */
@@ -19,6 +19,9 @@ const ENDINGS = {
   dead: "dead",
   release: "put_back",
 } as const satisfies Record<Settle<unknown>["kind"], ClaimEnding>;
+
+/** After this time an event whose entry this process does not have is offered again. */
+const ABSENT_MS = 30_000;
 
 export interface RetryPolicy {
   readonly maxAttempts: number;
@@ -40,6 +43,7 @@ export function settleFor<Tx>(
   if (verdict.kind === "complete") {
     return { kind: "complete", lease, outcome: verdict.outcome, effects: verdict.effects };
   }
+  if (verdict.kind === "absent") return { kind: "release", lease, delayMs: ABSENT_MS };
   const { error } = verdict;
   const failure = describeFailure(error, verdict.event, durationMs);
   if (verdict.permanent) return { kind: "dead", lease, failure, onDead };
@@ -59,14 +63,14 @@ export interface WorkerEvents {
   /** An event of a lane was claimed: the lane no longer waits. */
   claimed(lane: LaneId): void;
   failed(notice: EventNotice, failure: AttemptFailure): void;
-  deadLettered(notice: EventNotice, attempts: number, code: string, event: () => WebhookEvent | null): void;
+  deadLettered(notice: EventNotice, attempts: number, code: string, event: () => object | null): void;
 }
 
 /** A failed attempt: the error, and the event that was handled; null if its stored body cannot be read. */
 export interface AttemptFailure {
   readonly attempt: number;
   readonly error: unknown;
-  readonly event: WebhookEvent | null;
+  readonly event: object | null;
 }
 
 /** A claim whose handlers have ended, and what the store was asked to do with it. */
@@ -96,17 +100,21 @@ export function reportEnd<Tx>(
     events.failed(noticeOf(lease), { attempt: lease.attempt, error, event });
   }
   if (settle.kind === "dead") {
-    events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => verdict.event);
+    events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => eventOf(verdict));
   }
   events.ended(lease.event, ENDINGS[settle.kind]);
   if (gapBegins) events.waits(lease.lane);
 }
 
 /** Reports an event that the store made a dead letter because its attempts were used up. */
-export function reportRetired(record: EventRecord, events: WorkerEvents): void {
+export function reportRetired(
+  record: EventRecord,
+  events: WorkerEvents,
+  entries: Pick<Entries<never>, "reread">,
+): void {
   const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
   const code = record.errorCode ?? "attempts_exhausted";
-  events.deadLettered(notice, record.attempts, code, () => readEvent(record.raw));
+  events.deadLettered(notice, record.attempts, code, () => entries.reread(record.lane, record));
   events.ended(record.id, "dead");
 }
 
@@ -127,6 +135,10 @@ function attemptReport<Tx>(
     default:
       return settle satisfies never;
   }
+}
+
+function eventOf<Tx>(verdict: Verdict<Tx>): object | null {
+  return verdict.kind === "absent" ? null : verdict.event;
 }
 
 function noticeOf(lease: Lease): EventNotice {
@@ -165,15 +177,14 @@ const HOOKS = { conflict: "onConflict", error: "onError", deadLetter: "onDeadLet
   string
 >;
 
-/** Read at each use: a reload in development replaces the registry. */
-interface RegisteredHooks {
-  readonly registry: { readonly hooks: Hooks };
-}
+/** Read at each use: a reload in development replaces the entries. */
+type RegisteredHooks = { readonly entries: Pick<Registered<never>["entries"], "hooks"> };
 
 interface HookOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly firstSequence: number | "any";
+  /** Null without lanes in sequence. */
+  readonly firstSequence: number | "any" | null;
 }
 
 /** Notifies waiting requests, the application's hooks and the log. A hook that throws is logged, and changes nothing. */
@@ -212,13 +223,13 @@ export class CompletionHooks implements WorkerEvents {
     this.#call("error", { ...notice, attempt, error }, () => event);
   }
 
-  deadLettered(notice: EventNotice, attempts: number, code: string, event: () => WebhookEvent | null): void {
+  deadLettered(notice: EventNotice, attempts: number, code: string, event: () => object | null): void {
     const fields = { ...logFieldsOf(notice), attempts, code, more: this.#more("onDeadLetter", notice) };
     this.#logger.error(fields, "An event became a dead letter.");
     this.#call("deadLetter", { ...notice, attempts, code }, event);
   }
 
-  conflict(notice: ConflictNotice, event: () => WebhookEvent | null): void {
+  conflict(notice: ConflictNotice, event: () => object | null): void {
     this.#logger.warn(
       { ...logFieldsOf(notice), more: this.#more("onConflict", notice) },
       "A delivery with a known identity carried other content; it was kept and not handled.",
@@ -232,12 +243,8 @@ export class CompletionHooks implements WorkerEvents {
   }
 
   /** @param event - read only if a hook throws: its error may quote the event */
-  #call<H extends keyof Hooks>(
-    hook: H,
-    notice: Parameters<Hooks[H][number]>[0],
-    event: () => WebhookEvent | null,
-  ): void {
-    for (const listener of this.#registered.registry.hooks[hook] as readonly ((notice: unknown) => unknown)[]) {
+  #call<H extends keyof Hooks>(hook: H, notice: Parameters<Hooks[H][number]>[0], event: () => object | null): void {
+    for (const listener of this.#registered.entries.hooks[hook] as readonly ((notice: unknown) => unknown)[]) {
       Promise.resolve(notice)
         .then(listener)
         .catch((error: unknown) => {
@@ -314,7 +321,8 @@ class GapLog {
   }
 
   #log(lane: LaneRecord): void {
-    const { logger, firstSequence } = this.#options;
+    const { logger } = this.#options;
+    const firstSequence = this.#options.firstSequence ?? 1;
     const waiting = lane.events.find(({ state, late, forced }) => state === "pending" && !late && !forced);
     if (waiting === undefined || lane.readyAt === null) return;
     const isSettled = (sequence: number) => lane.events.some((event) => event.sequence === sequence);

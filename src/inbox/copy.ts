@@ -281,7 +281,7 @@ export class ContentReader {
 
   addQuarantined(row: QuarantineRecord): void {
     this.#content.quarantined++;
-    const { id, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, digest, raw } = row;
+    const { id, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, digest, raw, head } = row;
     this.#add(
       id,
       reason,
@@ -295,6 +295,7 @@ export class ContentReader {
       trace,
       hex(digest),
       bodyOf(raw),
+      ...(head === null ? [] : [head]),
     );
   }
 
@@ -315,6 +316,7 @@ function eventFacts(event: TransferredEvent): readonly unknown[] {
     ...[id, sequence, eventType, state, outcome, late, forced, gapWaitMs, attempts, event.duplicates, event.conflict],
     ...[event.occurredAt, event.signedAt, event.acceptedAt, event.startedAt, event.finishedAt, event.trace],
     ...[plain(event.errorCode), plain(event.error), hex(event.digest), bodyOf(event.raw)],
+    ...(event.head === null ? [] : [event.head]),
     ...[conflict, bodyOf(conflicting?.raw ?? null)],
   ];
 }

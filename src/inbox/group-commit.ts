@@ -4,7 +4,6 @@
  * can write the waiting events quickly: then the store works while the next deliveries are read.
  */
 import { StoreError } from "../errors.ts";
-import type { WebhookEvent } from "../events/types.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
 import type { Registered } from "./handlers.ts";
 import type { EventId, NewEvent, NewQuarantine } from "./record.ts";
@@ -25,7 +24,7 @@ type Callback<T> = (error: Error | null, result: T | null) => void;
 
 interface QueuedAccept {
   readonly event: NewEvent;
-  readonly parsed: WebhookEvent;
+  readonly parsed: object;
   readonly done: Callback<Acceptance>;
 }
 
@@ -54,7 +53,7 @@ export interface ClaimDriver {
   /** Called once for each batch. */
   nextClaim(): ClaimRequest;
   /** `parsed(acceptIndex)` returns the event of a lease taken at accept, so that it need not be parsed again. */
-  claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void;
+  claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => object | null): void;
   /** Nothing of the batch was stored, or all of it and the answer was lost. */
   batchFailed(error: Error): void;
 }
@@ -125,7 +124,7 @@ export class GroupCommit<Tx> {
   }
 
   /** Stores an event. `done` is called after the commit. */
-  accept(event: NewEvent, parsed: WebhookEvent, done: Callback<Acceptance>): void {
+  accept(event: NewEvent, parsed: object, done: Callback<Acceptance>): void {
     this.#enqueue(this.#accepts, { event, parsed, done });
     if (this.#accepts.isQuickBatch && this.#mayAcceptInParallel()) void this.#commitAccepts();
   }
@@ -262,13 +261,13 @@ export class GroupCommit<Tx> {
   }
 
   #step({ accepts, quarantines, settles, repeats }: Batch<Tx>, claim: ClaimRequest): Promise<TurnResult> {
-    const { registry, instruments } = this.#registered;
+    const { entries, instruments } = this.#registered;
     return instruments.timedStep(this.#store, {
       settles: settles.map((queued) => queued.settle),
       accepts: accepts.map((queued) => queued.event),
       quarantines: quarantines.map((queued) => queued.quarantine),
       repeats,
-      lateEvents: registry.lateEvents,
+      lateEvents: entries.lateEvents,
       quarantineQuota: this.#limits.quarantineQuota,
       claim,
     });
@@ -433,8 +432,9 @@ export class Repeats {
 
   add({ event, count, signedAt }: Repeat): void {
     this.#timer ??= this.#clock.setTimeout(() => this.writeNow(), WRITE_EVERY_MS);
-    const known = this.#counted.get(event) ?? { count: 0, signedAt: 0 };
-    this.#counted.set(event, { event, count: known.count + count, signedAt: Math.max(known.signedAt, signedAt) });
+    const known = this.#counted.get(event) ?? { count: 0, signedAt: null };
+    const newest = signedAt === null ? known.signedAt : Math.max(known.signedAt ?? 0, signedAt);
+    this.#counted.set(event, { event, count: known.count + count, signedAt: newest });
   }
 
   writeNow(): void {

@@ -1,14 +1,11 @@
-/** The registered handlers, the context that they receive, and running them within their time. */
-import { LeaseLost, OncehookError, PermanentError, SetupError } from "../errors.ts";
-import { identityOf, isKnownEventType, KNOWN_EVENT_TYPES, parseEvent } from "../events/parse.ts";
-import type { EventByType, KnownEventType, LateEvent, UnknownEvent, WebhookEvent } from "../events/types.ts";
-import type { Clock, Timer } from "../internal/clock.ts";
+/** What an application registers with a receiver: its entries, each with a source and handlers, and what a handler receives. */
+import { SetupError } from "../errors.ts";
 import type { Logger } from "../internal/logger.ts";
-import { isPromise, suggestion } from "../internal/options.ts";
-import type { AttemptReport, Instruments, Observation } from "./instrumentation.ts";
-import { logFieldsOf } from "./masking.ts";
-import type { EventNotice, LaneKey, Outcome } from "./record.ts";
-import type { Effect, InboxStore, Lease, Turn } from "./store.ts";
+import { suggestion } from "../internal/options.ts";
+import type { Instruments } from "./instrumentation.ts";
+import { entryNameOf, entryNameOfScope, type LaneKey } from "./lane-key.ts";
+import type { EventNotice, NewEvent, QuarantineRecord } from "./record.ts";
+import type { Effect, EntryPreset, Turn } from "./store.ts";
 
 /** A handler. Its result is awaited and otherwise ignored. If it throws, the event is retried. */
 export type Handler<E, Tx> = (event: E, ctx: HandlerContext<Tx>) => unknown;
@@ -33,58 +30,74 @@ export interface Hooks {
   deadLetter: ((notice: DeadLetterNotice) => unknown)[];
 }
 
-type AnyHandler<Tx> = Handler<WebhookEvent, Tx>;
+const noHooks = (): Hooks => ({ conflict: [], error: [], deadLetter: [] });
+
+/** What a source knows of the types of its events. */
+export interface EventTypes {
+  /** The types that `on()` takes. Null where the provider may send any: there, a misspelt type cannot be refused. */
+  readonly known: readonly string[] | null;
+  /** Whether events of this type have an order, so that one can be late. */
+  canBeLate(type: string): boolean;
+}
+
+type AnyHandler<Tx> = Handler<object, Tx>;
 
 interface Registration<Tx> {
-  readonly takes: (event: { readonly eventType: string }) => boolean;
+  readonly takes: (type: string) => boolean;
   readonly handler: AnyHandler<Tx>;
 }
 
-/** What an application registered with a receiver. A reload in development replaces it: read it at each use. */
+/** What the worker uses of a receiver. A reload in development replaces it: read it at each use. */
 export interface Registered<Tx> {
-  readonly registry: HandlerRegistry<Tx>;
+  readonly entries: Entries<Tx>;
   readonly instruments: Instruments;
 }
 
-/** The registered handlers and hooks. An event's handlers are called in the order of their registration. */
+/** The handlers of one entry. An event's handlers are called in the order of their registration. */
 export class HandlerRegistry<Tx> {
-  readonly hooks: Hooks = { conflict: [], error: [], deadLetter: [] };
+  readonly #types: EventTypes;
   readonly #handlers: Registration<Tx>[] = [];
   readonly #late: AnyHandler<Tx>[] = [];
-  readonly #outbound = new Set<KnownEventType | "any" | "unknown">();
+  readonly #named = new Set<string>();
   readonly #byType = new Map<string, readonly AnyHandler<Tx>[]>();
+  #takesAny = false;
+  #takesUnknown = false;
   #frozen = false;
 
-  on<T extends KnownEventType>(types: T | readonly T[], handler: Handler<EventByType[T], Tx>): void {
+  constructor(types: EventTypes) {
+    this.#types = types;
+  }
+
+  on(types: string | readonly string[], handler: Handler<never, Tx>): void {
     const wanted: readonly unknown[] = Array.isArray(types) ? types : [types];
-    if (wanted.length === 0) throw noType();
+    if (wanted.length === 0) throw noType(this.#types);
+    const names: string[] = [];
     for (const type of wanted) {
-      if (typeof type !== "string") throw noType();
-      if (!isKnownEventType(type)) throw unknownType(type);
-      if (type !== "message.inbound") this.#outbound.add(type);
+      if (typeof type !== "string" || type === "") throw noType(this.#types);
+      const { known } = this.#types;
+      if (known !== null && !known.includes(type)) throw unknownType(type, known);
+      names.push(type);
     }
-    this.#add((event) => wanted.includes(event.eventType), handler as AnyHandler<Tx>);
+    this.#add((type) => names.includes(type), handler);
+    for (const name of names) this.#named.add(name);
   }
 
-  onAny(handler: AnyHandler<Tx>): void {
+  onAny(handler: Handler<never, Tx>): void {
     this.#add(() => true, handler);
-    this.#outbound.add("any");
+    this.#takesAny = true;
   }
 
-  onUnknown(handler: Handler<UnknownEvent, Tx>): void {
-    this.#add((event) => !isKnownEventType(event.eventType), handler as AnyHandler<Tx>);
-    this.#outbound.add("unknown");
+  /** Events of types that the source does not know; for an open source, of types that no `on()` names. */
+  onUnknown(handler: Handler<never, Tx>): void {
+    const known = this.#types.known ?? { includes: (type: string) => this.#named.has(type) };
+    this.#add((type) => !known.includes(type), handler);
+    this.#takesUnknown = true;
   }
 
-  onLate(handler: Handler<LateEvent, Tx>): void {
-    this.#refuseIfFrozen();
-    // Only events of a lane with a sequence are late.
-    this.#late.push(checked(handler as AnyHandler<Tx>));
-  }
-
-  addHook<H extends keyof Hooks>(hook: H, listener: Hooks[H][number]): void {
-    this.#refuseIfFrozen();
-    (this.hooks[hook] as unknown[]).push(checked(listener));
+  onLate(handler: Handler<never, Tx>): void {
+    this.refuseIfFrozen();
+    // Only events of a lane with an order are late.
+    this.#late.push(checked(handler));
   }
 
   /** Nothing can be registered from here on. */
@@ -96,50 +109,38 @@ export class HandlerRegistry<Tx> {
     return this.#handlers.length === 0 && this.#late.length === 0;
   }
 
-  /** @throws SetupError without any handler: each event would end as unhandled */
-  requireHandlers(): void {
-    if (!this.isEmpty) return;
-    throw new SetupError(
-      "no_handlers",
-      'Register a handler first: receiver.on("message.inbound", (event, ctx) => { … }).',
-    );
-  }
-
   /** What a store does with an event below its lane's cursor: keep it for `onLate`, or only record it. */
   get lateEvents(): Turn<Tx>["lateEvents"] {
     return this.#late.length > 0 ? "hand_out" : "record";
   }
 
-  /** Outbound types with a handler, for the warning without `onLate`. `any` and `unknown` stand for onAny and onUnknown. */
-  get outboundTypes(): readonly string[] {
-    return [...this.#outbound];
+  /** The types with a handler whose events can be late, for the warning without `onLate`. `any` and `unknown` stand for onAny and onUnknown. */
+  get orderedTypes(): readonly string[] {
+    const named = [...this.#named].filter((type) => this.#types.canBeLate(type));
+    const hasOrder = this.#types.known?.some((type) => this.#types.canBeLate(type)) ?? false;
+    if (!hasOrder) return named;
+    return [...named, ...(this.#takesAny ? ["any"] : []), ...(this.#takesUnknown ? ["unknown"] : [])];
   }
 
   /** A late event goes to `onLate` only, unless an operator replays it. */
   handlersFor(eventType: string, late: boolean): readonly AnyHandler<Tx>[] {
     if (late) return this.#late;
-    // Only known types are cached: the number of unknown ones has no bound.
-    if (!isKnownEventType(eventType)) return this.#select(eventType);
     let handlers = this.#byType.get(eventType);
     if (handlers === undefined) {
-      handlers = this.#select(eventType);
-      if (this.#frozen) this.#byType.set(eventType, handlers);
+      handlers = this.#handlers.filter(({ takes }) => takes(eventType)).map(({ handler }) => handler);
+      // The number of other types has no bound.
+      const isBounded = this.#types.known?.includes(eventType) ?? this.#named.has(eventType);
+      if (this.#frozen && isBounded) this.#byType.set(eventType, handlers);
     }
     return handlers;
   }
 
-  #select(eventType: string): readonly AnyHandler<Tx>[] {
-    return this.#handlers
-      .filter((registration) => registration.takes({ eventType }))
-      .map((registration) => registration.handler);
-  }
-
-  #add(takes: Registration<Tx>["takes"], handler: AnyHandler<Tx>): void {
-    this.#refuseIfFrozen();
+  #add(takes: Registration<Tx>["takes"], handler: Handler<never, Tx>): void {
+    this.refuseIfFrozen();
     this.#handlers.push({ takes, handler: checked(handler) });
   }
 
-  #refuseIfFrozen(): void {
+  refuseIfFrozen(): void {
     if (!this.#frozen) return;
     throw new SetupError(
       "already_started",
@@ -148,24 +149,29 @@ export class HandlerRegistry<Tx> {
   }
 }
 
-function noType(): SetupError {
+function noType({ known }: EventTypes): SetupError {
+  const example = known?.at(-1) ?? "invoice.paid";
   return new SetupError(
     "invalid_option",
-    'on() takes an event type, such as "message.inbound", or a list of them; onAny() is for every event.',
+    `on() takes an event type, such as "${example}", or a list of them; onAny() is for every event.`,
   );
 }
 
-function unknownType(type: string): SetupError {
-  const hint = suggestion(type, KNOWN_EVENT_TYPES);
+function unknownType(type: string, known: readonly string[]): SetupError {
   return new SetupError(
     "invalid_option",
-    `on() knows no event type "${type}". ${hint} Types that the service adds later reach onUnknown().`,
+    `on() knows no event type "${type}". ${suggestion(type, known)} Types that the service adds later reach onUnknown().`,
   );
 }
 
-function checked<F>(handler: F): F {
-  if (typeof handler === "function") return handler;
-  throw new SetupError(
+/** Handlers of all event types are kept together: which one an event goes to is decided by its type. */
+function checked<Tx>(handler: Handler<never, Tx>): AnyHandler<Tx> {
+  if (typeof handler === "function") return handler as AnyHandler<Tx>;
+  throw notAFunction(handler);
+}
+
+function notAFunction(handler: unknown): SetupError {
+  return new SetupError(
     "invalid_option",
     `A handler must be a function, not ${handler === null ? "null" : typeof handler}.`,
   );
@@ -214,6 +220,11 @@ export interface HandlerContext<Tx = unknown> {
   readonly meta: HandlerMeta;
   /** The exact bytes of the body. */
   readonly rawBody: Uint8Array;
+  /**
+   * A header that the event's source keeps beside the body, by its lower-case name; undefined for all others. A signature covers it only if
+   * the source's documentation says so.
+   */
+  header(name: string): string | undefined;
 }
 
 export interface HandlerMeta {
@@ -221,252 +232,116 @@ export interface HandlerMeta {
   readonly eventId: number;
   readonly laneId: number;
   readonly lane: LaneKey;
+  /** 0 for events without a sequence. */
+  readonly sequence: number;
+  readonly eventType: string;
   /** The delivery's `traceparent`, or null. */
   readonly traceparent: string | null;
 }
 
-type EffectStore = Pick<InboxStore, "checkEffect"> & { readonly capabilities: { readonly transactional: boolean } };
-
-/** Computes what costs time on first use: most handlers never read the identity, the signal or the logger. */
-export class LeaseContext<Tx> implements HandlerContext<Tx> {
-  readonly #lease: Lease;
-  readonly #logger: Logger;
-  readonly #store: EffectStore;
-  readonly effects: Effect<Tx>[] = [];
-  #identity: string | undefined;
-  #abort: AbortController | undefined;
-  #closed = false;
-
-  constructor(lease: Lease, logger: Logger, store: EffectStore) {
-    this.#lease = lease;
-    this.#logger = logger;
-    this.#store = store;
-  }
-
-  get identity(): string {
-    this.#identity ??= identityOf(this.#lease.key, this.#lease.sequence, this.#lease.eventType);
-    return this.#identity;
-  }
-
-  get attempt(): number {
-    return this.#lease.attempt;
-  }
-
-  get receivedAt(): number {
-    return this.#lease.acceptedAt;
-  }
-
-  get timestamp(): number {
-    return this.#lease.signedAt;
-  }
-
-  get missing(): HandlerContext["missing"] {
-    return this.#lease.missing;
-  }
-
-  get replay(): boolean {
-    return this.#lease.forced;
-  }
-
-  get outOfOrder(): boolean {
-    return this.#lease.outOfOrder;
-  }
-
-  get signal(): AbortSignal {
-    this.#abort ??= new AbortController();
-    return this.#abort.signal;
-  }
-
-  get log(): Logger {
-    const { event: eventId, key: lane, sequence, eventType } = this.#lease;
-    return this.#logger.child?.(logFieldsOf({ eventId, lane, sequence, eventType })) ?? this.#logger;
-  }
-
-  get meta(): HandlerMeta {
-    const { event, lane, key, trace } = this.#lease;
-    return { eventId: event, laneId: lane, lane: key, traceparent: trace };
-  }
-
-  get rawBody(): Uint8Array {
-    return this.#lease.raw;
-  }
-
-  commit(effect: Effect<Tx>): void {
-    if (!this.#store.capabilities.transactional) {
-      throw new SetupError(
-        "effects_unsupported",
-        "ctx.commit needs a store with transactions, such as sqliteStore from oncehook/sqlite; this receiver's store has none.",
-      );
-    }
-    if (this.#closed) throw new LeaseLost();
-    this.#store.checkEffect?.(effect);
-    this.effects.push(effect);
-  }
-
-  /** Refuses effects from here on: those registered so far are about to be committed, or never will be. */
-  close(): void {
-    this.#closed = true;
-  }
-
-  get aborted(): boolean {
-    return this.#abort?.signal.aborted ?? false;
-  }
-
-  /** The handler ran out of time, or its lease was lost. */
-  abort(reason: Error): void {
-    this.close();
-    this.#abort ??= new AbortController();
-    this.#abort.abort(reason);
-  }
+/** A stored body, and the headers that were kept beside it. */
+export interface StoredBody {
+  /** Null once pruned or erased. */
+  readonly raw: Uint8Array | null;
+  /** As JSON. Null without any. */
+  readonly head: string | null;
 }
 
-/** How long a lane stays leased after its handler timed out, so that the handler can end. */
-const TIMEOUT_GRACE_MS = 30_000;
-
-/** How the handlers of a claimed event ended. */
-export type Verdict<Tx> =
-  | {
-      readonly kind: "complete";
-      readonly outcome: Outcome;
-      readonly effects: readonly Effect<Tx>[];
-      readonly event: WebhookEvent;
-    }
-  | {
-      readonly kind: "failed";
-      readonly error: unknown;
-      readonly permanent: boolean;
-      readonly event: WebhookEvent | null;
-    };
-
-export interface RunnerOptions {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly handlerTimeoutMs: number;
+/** Reads what a source stored. It needs no secrets. */
+export interface StoredReader {
+  /** Names the kind of source: `service`, `stripe`. */
+  readonly preset: string;
+  /** Its lanes name no entry: the messaging service. */
+  readonly isService: boolean;
+  /** The event of a stored body. Null without a body, or if it is not an event for this version. Never throws. */
+  reread(stored: StoredBody): object | null;
+  /** The event that the replay of a quarantined body would accept, or the reason why it cannot be replayed. */
+  release(row: QuarantineRecord): Released;
 }
 
-/** A run in progress. The worker aborts it when its lease is lost. */
-export interface Run {
-  abort(reason: Error): void;
+/** `source_needed`: this process does not have the entry that the body came through. */
+export type Released =
+  | { readonly ok: true; readonly event: NewEvent }
+  | { readonly ok: false; readonly reason: "body_pruned" }
+  | { readonly ok: false; readonly reason: "source_needed"; readonly message: string }
+  | { readonly ok: false; readonly reason: "invalid_event"; readonly message: string };
+
+/** @param name - the entry that the body came through, null for the messaging service */
+export function sourceNeeded(name: string | null): Released {
+  const what = name === null ? "the messaging service" : `the source "${name}"`;
+  const message = `This body came through ${what}, which this process does not have: replay it through a receiver that has it.`;
+  return { ok: false, reason: "source_needed", message };
 }
 
-/** Runs the handlers of claimed events. */
-export class Runner<Tx> {
-  readonly #store: EffectStore;
-  readonly #registered: Registered<Tx>;
-  readonly #options: RunnerOptions;
+export interface Entry<Tx> {
+  /** Null for a receiver of the messaging service alone. */
+  readonly name: string | null;
+  readonly source: StoredReader;
+  readonly handlers: HandlerRegistry<Tx>;
+}
 
-  constructor(store: EffectStore, registered: Registered<Tx>, options: RunnerOptions) {
-    this.#store = store;
-    this.#registered = registered;
-    this.#options = options;
+/** What an application registered with a receiver: the handlers of each entry, and the hooks of all. */
+export class Entries<Tx> {
+  readonly hooks: Hooks = noHooks();
+  readonly all: readonly Entry<Tx>[];
+  readonly #byName = new Map<string | null, Entry<Tx>>();
+
+  constructor(all: readonly Entry<Tx>[]) {
+    this.all = all;
+    for (const entry of all) this.#byName.set(entry.source.isService ? null : entry.name, entry);
   }
 
-  /**
-   * Calls `done` exactly once. Handlers that return no promise run synchronously: then `done` has been called when this returns.
-   */
-  run(lease: Lease, parsed: WebhookEvent | null, done: (verdict: Verdict<Tx>) => void): Run {
-    const { registry, instruments } = this.#registered;
-    const observed = instruments.attempt(lease);
-    const context = new LeaseContext<Tx>(lease, this.#options.logger, this.#store);
-    const event = parsed ?? readEvent(lease.raw);
-    const late = lease.late && !lease.forced;
-    const handlers = registry.handlersFor(lease.eventType, late);
-    if (event === null) {
-      done(failed(unreadable(), null));
-    } else if (handlers.length === 0) {
-      done({ kind: "complete", outcome: "unhandled", effects: [], event });
-    } else {
-      this.#call({ handlers, event, context, observed, done });
-    }
-    return context;
-  }
-
-  /** An observer's context is current in the handlers only, not in the work that follows them. */
-  #call(call: Call<Tx>): void {
-    const { event, context, observed, done } = call;
-    let rest: Promise<void> | null;
-    try {
-      rest = observed === null ? callHandlers(call) : observed.run(() => callHandlers(call));
-    } catch (error) {
-      context.close();
-      return done(failed(error, event));
-    }
-    if (rest !== null) return this.#await(call, rest);
-    context.close();
-    done({ kind: "complete", outcome: "handled", effects: context.effects, event });
-  }
-
-  /** Waits for the handlers that return promises, bounded by the handler time-out and its grace. */
-  #await(call: Call<Tx>, rest: Promise<void>): void {
-    const { clock, handlerTimeoutMs } = this.#options;
-    let settled = false;
-    let timedOut: Error | null = null;
-    const settle = (verdict: Verdict<Tx>) => {
-      if (settled) return;
-      settled = true;
-      timer.cancel();
-      call.context.close();
-      call.done(timedOut === null ? verdict : failed(timedOut, call.event));
-    };
-    let timer: Timer = clock.setTimeout(() => {
-      timedOut = new OncehookError(
-        "handler_timeout",
-        `A handler took longer than handlerTimeoutMs (${handlerTimeoutMs} ms).`,
-      );
-      call.context.abort(timedOut);
-      timer = clock.setTimeout(() => settle(failed(timedOut, call.event)), TIMEOUT_GRACE_MS);
-    }, handlerTimeoutMs);
-    rest.then(
-      () => settle({ kind: "complete", outcome: "handled", effects: call.context.effects, event: call.event }),
-      (error: unknown) => settle(failed(error, call.event)),
+  /** The entries besides the messaging service, as the inbox records them. */
+  get presets(): readonly EntryPreset[] {
+    return this.all.flatMap(({ name, source }) =>
+      source.isService || name === null ? [] : [{ name, preset: source.preset }],
     );
   }
-}
 
-interface Call<Tx> {
-  readonly handlers: readonly Handler<WebhookEvent, Tx>[];
-  readonly event: WebhookEvent;
-  readonly context: LeaseContext<Tx>;
-  readonly observed: Observation<AttemptReport> | null;
-  readonly done: (verdict: Verdict<Tx>) => void;
-}
+  /** Entries that this process lacks, whose events it met. */
+  readonly missing = new Set<string>();
 
-/** Calls the handlers up to the first that returns a promise. Null if none does; otherwise resolves when the rest has run. */
-function callHandlers<Tx>(call: Call<Tx>): Promise<void> | null {
-  const { handlers, event, context } = call;
-  let called = 0;
-  for (const handler of handlers) {
-    const returned = handler(event, context);
-    called++;
-    if (isPromise(returned)) return callInOrder(call, returned, called);
+  /** The entry of a lane. Undefined if this process does not have it. */
+  of(lane: LaneKey): Entry<Tx> | undefined {
+    return this.#byName.get(entryNameOf(lane));
   }
-  return null;
-}
 
-async function callInOrder<Tx>(call: Call<Tx>, first: PromiseLike<unknown>, next: number): Promise<void> {
-  await first;
-  for (const handler of call.handlers.slice(next)) {
-    if (call.context.aborted) return;
-    await handler(call.event, call.context);
+  /** The event of a stored body. Null without its entry, without a body, or if it cannot be read. */
+  reread(lane: LaneKey, stored: StoredBody): object | null {
+    return this.of(lane)?.source.reread(stored) ?? null;
   }
-}
 
-/** The verdict on an attempt that threw `error`. */
-export function failed(
-  error: unknown,
-  event: WebhookEvent | null,
-): { kind: "failed"; error: unknown; permanent: boolean; event: WebhookEvent | null } {
-  return { kind: "failed", error, permanent: error instanceof PermanentError, event };
-}
+  /** The event that the replay of a quarantined body would accept. */
+  release(row: QuarantineRecord): Released {
+    const name = entryNameOfScope(row.scope);
+    const entry = this.#byName.get(name);
+    return entry === undefined ? sourceNeeded(name) : entry.source.release(row);
+  }
 
-function unreadable(): PermanentError {
-  return new PermanentError(
-    "The stored body is not an event for this version of oncehook, although it was accepted as one. Replay it after an upgrade.",
-  );
-}
+  /** What a store does with an event below its lane's cursor: only the service's lanes have one. */
+  get lateEvents(): "hand_out" | "record" {
+    return this.#byName.get(null)?.handlers.lateEvents ?? "record";
+  }
 
-/** The event of a stored body, as after a restart. Null without a body, or if it cannot be parsed. */
-export function readEvent(raw: Uint8Array | null): WebhookEvent | null {
-  const result = parseEvent(raw);
-  return result.ok ? result.event : null;
+  addHook<H extends keyof Hooks>(hook: H, listener: Hooks[H][number]): void {
+    for (const { handlers } of this.all) handlers.refuseIfFrozen();
+    if (typeof listener !== "function") throw notAFunction(listener);
+    (this.hooks[hook] as unknown[]).push(listener);
+  }
+
+  /** Nothing can be registered from here on. */
+  freeze(): void {
+    for (const { handlers } of this.all) handlers.freeze();
+  }
+
+  /** @throws SetupError for an entry without any handler: each of its events would end as unhandled */
+  requireHandlers(): void {
+    const without = this.all.find(({ handlers }) => handlers.isEmpty);
+    if (without === undefined) return;
+    const example =
+      this.all.length > 1
+        ? `receiver.source("${without.name}").onAny((event, ctx) => { … })`
+        : 'receiver.on("message.inbound", (event, ctx) => { … })';
+    throw new SetupError("no_handlers", `Register a handler first: ${example}.`);
+  }
 }

@@ -58,6 +58,8 @@ export interface DeliveryReport {
   readonly reason: string | null;
   /** The slot of the secret that signed it: `current`, `previous`, `next`, or `unsigned`. Null if none did. */
   readonly slot: string | null;
+  /** The entry that it came through. Null for the messaging service. */
+  readonly source: string | null;
   /** Its event is below the cursor of its message: it goes to `onLate` only, or is recorded. */
   readonly late: boolean;
   readonly durationMs: number;

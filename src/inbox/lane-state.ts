@@ -19,7 +19,7 @@ import type { Acceptance, ClaimRequest, Failure, Lease } from "./store.ts";
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** An event of a lane, without its body. */
-export interface LaneEvent extends Mutable<Omit<EventRecord, "laneId" | "lane" | "raw">> {
+export interface LaneEvent extends Mutable<Omit<EventRecord, "laneId" | "lane" | "raw" | "head">> {
   readonly lane: LaneState;
   /** How long a gap before it is waited for, in milliseconds; an operator can set it to 0. */
   gapWaitMs: number;
@@ -97,8 +97,14 @@ export function isPrunedBehind({ cursor, events, gaps }: WholePast, sequence: nu
   return next <= cursor;
 }
 
+/** A stored body with the headers kept beside it. */
+export type Body = Pick<EventRecord, "raw" | "head">;
+
+/** Pruned or erased. */
+export const NO_BODY: Body = { raw: null, head: null };
+
 /** Field by field: a rest pattern costs ten times as much, and every page of events comes through here. */
-export function toEventRecord(event: LaneEvent, raw: Uint8Array | null): EventRecord {
+export function toEventRecord(event: LaneEvent, { raw, head }: Body): EventRecord {
   return {
     id: event.id,
     laneId: event.lane.id,
@@ -122,6 +128,7 @@ export function toEventRecord(event: LaneEvent, raw: Uint8Array | null): EventRe
     trace: event.trace,
     digest: event.digest,
     raw,
+    head,
   };
 }
 
@@ -304,11 +311,13 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, { late, state
 
 /** The event of a lane with this identity, if it is known. */
 export function knownEvent(lane: LaneState | undefined, incoming: NewEvent): LaneEvent | undefined {
+  // Alone in its lane, whatever type an unsigned header gives it.
+  if (incoming.lane.tag === "single") return lane?.events[0];
   return lane?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
 }
 
 /** Counts a delivery of a known event. `isConflict`: its content differs. Returns true for the first that differs. */
-export function countDuplicate(tally: Tally, first: LaneEvent, signedAt: number, isConflict: boolean): boolean {
+export function countDuplicate(tally: Tally, first: LaneEvent, signedAt: number | null, isConflict: boolean): boolean {
   first.duplicates++;
   countDuplicates(tally, first, { signedAt, count: 1 });
   if (!isConflict) return false;
@@ -324,7 +333,12 @@ export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Accept
 }
 
 /** @param acceptIndex - as `leaseOf` */
-export function toLease(claim: Leased<LaneEvent>, raw: Uint8Array, acceptIndex: number | null): Lease {
+export function toLease(claim: Leased<LaneEvent>, { raw, head }: Body, acceptIndex: number | null): Lease {
   const { lane, eventType, signedAt, trace } = claim.event;
-  return leaseOf(lane, claim, { key: lane.key, eventType, signedAt, trace, raw }, acceptIndex);
+  return leaseOf(
+    lane,
+    claim,
+    { key: lane.key, eventType, signedAt, trace, raw: raw ?? new Uint8Array(), head },
+    acceptIndex,
+  );
 }

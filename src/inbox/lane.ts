@@ -135,9 +135,9 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   }
 
   /** Counts an event that was added to its lane just now. */
-  countArrival(lane: L, { sequence, signedAt }: NewEvent, { late }: Arrival): void {
+  countArrival(lane: L, { sequence, signedAt, untimed }: NewEvent, { late }: Arrival): void {
     const { tally } = this.#port;
-    tally.signed(signedAt);
+    if (!untimed) tally.signed(signedAt);
     tally.count("accepted");
     if (!late) return;
     tally.count("late");
@@ -293,7 +293,14 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
 export function leaseOf(
   lane: Lane,
   { event, outOfOrder, missing }: Leased<LaneEntry>,
-  { key, eventType, signedAt, trace, raw }: Pick<Lease, "key" | "eventType" | "signedAt" | "trace" | "raw">,
+  {
+    key,
+    eventType,
+    signedAt,
+    trace,
+    raw,
+    head,
+  }: Pick<Lease, "key" | "eventType" | "signedAt" | "trace" | "raw" | "head">,
   acceptIndex: number | null,
 ): Lease {
   return {
@@ -312,6 +319,7 @@ export function leaseOf(
     missing,
     trace,
     raw,
+    head,
     acceptIndex,
   };
 }
@@ -331,15 +339,25 @@ function moveCursor(lane: Lane, sequence: number): void {
   lane.gapSince = null;
 }
 
-/** Counts deliveries of a known event. `signedAt`: the newest verified timestamp among them. */
+/** Counts deliveries of a known event. `signedAt`: the newest verified timestamp among them; null if none is signed. */
 export function countDuplicates(
   tally: Tally,
   first: { readonly signedAt: number },
-  { signedAt, count }: { readonly signedAt: number; readonly count: number },
+  { signedAt, count }: { readonly signedAt: number | null; readonly count: number },
 ): void {
   tally.count("duplicates", count);
+  if (signedAt === null) return;
   tally.signed(signedAt);
   if (signedAt !== first.signedAt) tally.resigned();
+}
+
+/** The verified timestamp of a repeat. Null if its source signs none; other sources sign each retry anew, which says nothing of the service. */
+export function signedTimeOf({
+  signedAt,
+  untimed,
+  lane,
+}: Pick<NewEvent, "signedAt" | "untimed" | "lane">): number | null {
+  return untimed || lane.tag === "single" ? null : signedAt;
 }
 
 function refuse(reason: Refusal["reason"]): Refusal {

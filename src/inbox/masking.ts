@@ -1,9 +1,8 @@
 /** What logs, error messages and the inbox may contain about an event or an error: ids, codes and masked texts. */
 import { KeyringError, SetupError, StoreError } from "../errors.ts";
-import { publicId } from "../events/parse.ts";
-import type { WebhookEvent } from "../events/types.ts";
 import { applicationFrames, errorName, errorPlaceOf, propertyOf } from "../internal/foreign-error.ts";
 import { type LogFields, maskNumbers, PHONE_NUMBER } from "../internal/logger.ts";
+import { entryNameOf, publicId } from "./lane-key.ts";
 import type { EventNotice } from "./record.ts";
 import type { Failure } from "./store.ts";
 
@@ -12,7 +11,7 @@ const LONGEST_CODE = 64;
 const MOST_CAUSES = 3;
 
 /** What the inbox keeps of a failed attempt: the error's code or name, and its message without the event's texts and phone numbers. */
-export function describeFailure(error: unknown, event: WebhookEvent | null, durationMs: number): Failure {
+export function describeFailure(error: unknown, event: object | null, durationMs: number): Failure {
   return {
     code: failureCode(error),
     message: maskText(messageOf(error), event),
@@ -24,7 +23,7 @@ export function describeFailure(error: unknown, event: WebhookEvent | null, dura
  * The log fields of an error that the application's code threw about `event`: its code, name, masked message, causes, and the
  * application's stack frames. If the message may contain secrets, as from a function that reads them, use `errorPlaceOf`.
  */
-export function errorFields(error: unknown, event: WebhookEvent | null): LogFields {
+export function errorFields(error: unknown, event: object | null): LogFields {
   const texts = hiddenTexts(event);
   const chain = [error, ...causesOf(error)];
   const isQuoted = (line: string) => texts.some((text) => text.includes(line));
@@ -38,7 +37,7 @@ export function errorFields(error: unknown, event: WebhookEvent | null): LogFiel
   };
 }
 
-function sentenceOf(error: unknown, event: WebhookEvent | null): string {
+function sentenceOf(error: unknown, event: object | null): string {
   const name = errorName(error);
   const message = maskText(messageOf(error), event);
   return name === null || message === "" ? (name ?? message) : `${name}: ${message}`;
@@ -90,7 +89,8 @@ function messageOf(error: unknown): string {
 /** The log fields of an event. Omits `messageId` if it may not be logged. */
 export function logFieldsOf({ eventId, eventType, sequence, lane }: EventNotice) {
   const messageId = publicId(lane);
-  return { eventId, eventType, sequence, ...(messageId !== null && { messageId }) };
+  const source = entryNameOf(lane);
+  return { eventId, eventType, sequence, ...(source !== null && { source }), ...(messageId !== null && { messageId }) };
 }
 
 const LONGEST_MESSAGE = 500;
@@ -129,7 +129,7 @@ export function shownText(text: string, key: string): string {
  * The message of an error about `event`, at most 500 characters. Phone numbers keep two digits. Strings of the event that may not be shown
  * become `[text]`, also in part: an error often quotes the beginning of a text, or one word of it. Credentials in URLs are removed.
  */
-export function maskText(message: string, event: WebhookEvent | null): string {
+export function maskText(message: string, event: object | null): string {
   const read = message.slice(0, LONGEST_READ).replace(CREDENTIALS, "…");
   return maskNumbers(withoutTexts(read, stringsOf(event)))
     .slice(0, LONGEST_MESSAGE)
@@ -137,7 +137,7 @@ export function maskText(message: string, event: WebhookEvent | null): string {
 }
 
 /** The strings of an event that may not be shown as they are. */
-function hiddenTexts(event: WebhookEvent | null): readonly string[] {
+function hiddenTexts(event: object | null): readonly string[] {
   return stringsOf(event).hidden;
 }
 
@@ -147,26 +147,26 @@ interface Strings {
   readonly hidden: readonly string[];
 }
 
-function stringsOf(event: WebhookEvent | null): Strings {
+function stringsOf(event: object | null): Strings {
   const found = { shown: new Set<string>(), hidden: new Set<string>() };
-  collect(event, "", found);
+  collect(event, found);
   return { shown: [...found.shown], hidden: [...found.hidden] };
 }
 
-/** A parsed event is nested 64 levels deep at most. */
-function collect(
-  value: unknown,
-  key: string,
-  found: { readonly shown: Set<string>; readonly hidden: Set<string> },
-): void {
-  if (typeof value === "string") {
-    const isTime = TIMES.has(key) && PLAIN_TIME.test(value);
-    const isShown = isTime || key === "externalReference" || shownText(value, key) === value;
-    (isShown ? found.shown : found.hidden).add(value);
-  } else if (Array.isArray(value)) {
-    for (const item of value) collect(item, key, found);
-  } else if (typeof value === "object" && value !== null) {
-    for (const [name, item] of Object.entries(value)) collect(item, name, found);
+/** An event that an application's own source makes may be nested deeply, or contain itself. */
+function collect(event: object | null, found: { readonly shown: Set<string>; readonly hidden: Set<string> }): void {
+  const seen = new Set<object>();
+  const values: [key: string, value: unknown][] = [["", event]];
+  for (const [key, value] of values) {
+    if (typeof value === "string") {
+      const isTime = TIMES.has(key) && PLAIN_TIME.test(value);
+      const isShown = isTime || key === "externalReference" || shownText(value, key) === value;
+      (isShown ? found.shown : found.hidden).add(value);
+    }
+    if (typeof value !== "object" || value === null || seen.has(value)) continue;
+    seen.add(value);
+    const isList = Array.isArray(value);
+    for (const [name, item] of Object.entries(value)) values.push([isList ? key : name, item]);
   }
 }
 

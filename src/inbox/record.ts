@@ -1,8 +1,8 @@
 /** The records of an inbox, in the words of docs/architecture.md. Every store uses these types. */
 
-import type { LaneKey } from "../events/parse.ts";
+import type { LaneKey } from "./lane-key.ts";
 
-export type { LaneKey, LaneTag } from "../events/parse.ts";
+export type { LaneKey, LaneTag } from "./lane-key.ts";
 
 /** A store's number for an event. Ids grow in the order of acceptance. */
 export type EventId = number;
@@ -55,6 +55,10 @@ export interface NewEvent {
   /** The other party's number, for search and erasure. */
   readonly peer: string | null;
   readonly externalReference: string | null;
+  /** The headers to keep beside the body, as JSON. Default: none. */
+  readonly head?: string;
+  /** `signedAt` is not signed, but the time of acceptance. It says nothing about the clock. Default: it is signed. */
+  readonly untimed?: true;
 }
 
 /** A correctly signed body that is not a valid event. */
@@ -69,9 +73,13 @@ export interface NewQuarantine {
   readonly scope: string;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;
+  /** SHA-256 of `raw`; for an entry of its own, of the entry's name and `raw`. A body with a known digest is a duplicate. */
   readonly digest: Uint8Array;
   readonly raw: Uint8Array;
   readonly trace: string | null;
+  /** As `NewEvent`. */
+  readonly head?: string;
+  readonly untimed?: true;
 }
 
 /** A stored event, as an operator sees it. */
@@ -106,6 +114,8 @@ export interface EventRecord {
   readonly digest: Uint8Array;
   /** The exact body. Null once pruned or erased. */
   readonly raw: Uint8Array | null;
+  /** The headers that its source keeps beside the body, as JSON. Null without any, and once the body is pruned or erased. */
+  readonly head: string | null;
 }
 
 /** A stored body that is not a valid event. */
@@ -125,6 +135,8 @@ export interface QuarantineRecord {
   readonly digest: Uint8Array;
   /** Null once erased. */
   readonly raw: Uint8Array | null;
+  /** The headers that its source keeps beside the body, as JSON. Null without any, and once the body is pruned or erased. */
+  readonly head: string | null;
 }
 
 /** A range of sequences that did not arrive in time. */

@@ -60,6 +60,16 @@ export interface InboxStore<Tx = unknown> {
    */
   checkEffect?(effect: Effect<never>): void;
 
+  /**
+   * Records the entries of this process, besides the messaging service, and raises the version that may open the inbox: an older version
+   * stops at the first event of a source that it does not know. It waits until no process of an older version has been seen for 90 s.
+   * Returns the names of all entries that were ever recorded.
+   *
+   * @throws SetupError `wrong_source` if an entry was recorded with another preset
+   * @throws StoreError `old_version_running`
+   */
+  admit(entries: readonly EntryPreset[]): Promise<readonly string[]>;
+
   /** Renews leases for `leaseMs` from now. Resolves with true for each lease that is still held. */
   extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>;
 
@@ -100,6 +110,13 @@ export interface InboxStore<Tx = unknown> {
   heartbeat(beat: Heartbeat): Promise<void>;
   /** Waits for work in progress, then releases its resources. Closing twice is harmless. */
   close(): Promise<void>;
+}
+
+/** An entry of a receiver, and the kind of source behind it. */
+export interface EntryPreset {
+  /** `[a-z][a-z0-9-]{0,31}` */
+  readonly name: string;
+  readonly preset: string;
 }
 
 export interface StoreCapabilities {
@@ -161,8 +178,8 @@ export interface QuarantineQuota {
 export interface Repeat {
   readonly event: EventId;
   readonly count: number;
-  /** The newest verified timestamp among them, epoch milliseconds. */
-  readonly signedAt: number;
+  /** The newest verified timestamp among them, epoch milliseconds. Null if their source signs none. */
+  readonly signedAt: number | null;
 }
 
 /** Which lanes to claim. Due lanes take the slots oldest first. An accepted event is leased at once if its lane is due. */
@@ -207,6 +224,8 @@ export interface Lease extends LeaseRef {
   readonly missing: { readonly from: number; readonly to: number } | null;
   readonly trace: string | null;
   readonly raw: Uint8Array;
+  /** The headers that its source keeps beside the body, as JSON. Null without any. */
+  readonly head: string | null;
   /** Its index in `turn.accepts` if it was leased when it was accepted, so that the core need not parse it again. Null otherwise. */
   readonly acceptIndex: number | null;
 }
@@ -306,8 +325,12 @@ export interface InboxRules {
   readonly toleranceMs: number;
 }
 
-/** `"recorded"`: opened without a receiver, as by an operator, a page or a copy. */
-export type AskedRules = InboxRules | "recorded";
+/**
+ * `"recorded"`: opened without a receiver, as by an operator, a page or a copy. A `firstSequence` of null: the recorded one, or 1.
+ */
+export type AskedRules =
+  | (Omit<InboxRules, "firstSequence"> & { readonly firstSequence: number | "any" | null })
+  | "recorded";
 
 /** All filters must match. */
 export interface EventQuery {
@@ -317,6 +340,8 @@ export interface EventQuery {
   readonly conflict?: boolean;
   readonly eventType?: string;
   readonly apiClientId?: string;
+  /** The name of an entry: events of that source, whichever their tenant. */
+  readonly source?: string;
   readonly messageId?: string;
   readonly externalReference?: string;
   /** The other party's number, in full. */
@@ -342,6 +367,8 @@ export interface LaneQuery {
   /** Epoch milliseconds: no event was accepted after it. */
   readonly quietSince?: number;
   readonly apiClientId?: string;
+  /** The name of an entry: lanes of that source, whichever their tenant. */
+  readonly source?: string;
   /** The other party's number, in full. Null for lanes without one. */
   readonly peer?: string | null;
   /** Where the page before ended. */

@@ -16,17 +16,20 @@ export function createSubjectTest(subject: Subject): SubjectTest {
   return {
     isNamedIn,
     isAbout({ key, peer }, bodies) {
-      if (byPeer ? peer === subject.peer : key.messageId === subject.messageId) return true;
-      // Its events are of unknown types: only their bodies can decide it.
-      const isSilent = key.tag === "unlaned" || (byPeer && peer === null);
+      const isSingle = key.tag === "single";
+      // The identity of another source's event does not name a message.
+      if (byPeer ? peer === subject.peer : key.messageId === subject.messageId && !isSingle) return true;
+      // Only their bodies can decide it.
+      const isSilent = isSingle || key.tag === "unlaned" || (byPeer && peer === null);
       return isSilent && bodies().some(isNamedIn);
     },
   };
 }
 
 /**
- * Makes a test for bodies that contain `text`. In a JSON body it must be one whole string, however it is escaped, so that `msg_1` is not
- * found in `msg_10`. In any other body it must stand between characters that are not part of a word.
+ * Makes a test for bodies that contain `text`. In a JSON body it must be one whole string or number, however it is escaped, so that
+ * `msg_1` is not found in `msg_10`. In any other body, and in the values of a form, it must stand between characters that are not part of a
+ * word.
  *
  * @param text - three characters or more
  */
@@ -35,19 +38,24 @@ export function createMentionTest(text: string): (raw: Uint8Array) => boolean {
   return (raw) => {
     const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
     // Most bodies end here.
-    if (!body.includes(bytes) && !body.includes(BACKSLASH)) return false;
+    if (!body.includes(bytes) && !body.includes(BACKSLASH) && !body.includes(PERCENT)) return false;
     const written = body.toString();
     const meant = unescaped(written);
-    if (!written.includes(text) && !meant.includes(text)) return false;
-    return isJson(written) ? hasString(written, text) : standsIn(written, text) || standsIn(meant, text);
+    if (isJson(written)) return written.includes(text) || meant.includes(text) ? hasValue(written, text) : false;
+    return standsIn(written, text) || standsIn(meant, text) || hasFormValue(written, text);
   };
 }
 
 const BACKSLASH = 0x5c;
+const PERCENT = 0x25;
 /** A string literal of a JSON document. Not parsed values: a parser keeps only the last of two equal keys. */
 const STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/g;
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(.))/gs;
 const CONTROL: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
+/** Shorter numbers are amounts and counters more often than a name of somebody. */
+const NUMBER = /^\d{7,}$/;
+const NUMBERS = /-?\d+(?:\.\d+)?/g;
+const FORM = /^[^\s=&]+=[^\s]*$/;
 const WORD = /[\p{L}\p{N}_]/u;
 
 function isJson(written: string): boolean {
@@ -59,8 +67,16 @@ function isJson(written: string): boolean {
   }
 }
 
-function hasString(json: string, text: string): boolean {
+function hasValue(json: string, text: string): boolean {
   for (const [literal] of json.matchAll(STRING)) if (unescaped(literal.slice(1, -1)) === text) return true;
+  // Once its strings are cut out, each number stands between punctuation.
+  return NUMBER.test(text) && (json.replace(STRING, '""').match(NUMBERS)?.includes(text) ?? false);
+}
+
+/** A form, as some services send it: `To=%2B15550100002&Body=Hi`. */
+function hasFormValue(written: string, text: string): boolean {
+  if (!FORM.test(written)) return false;
+  for (const value of new URLSearchParams(written).values()) if (value === text || standsIn(value, text)) return true;
   return false;
 }
 

@@ -1,5 +1,4 @@
 /** Claims lanes, runs their events and stores how they ended: at most `concurrency` handlers at once, one event of a lane at a time. */
-import type { WebhookEvent } from "../events/types.ts";
 import { type Clock, sleep, type Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import {
@@ -13,9 +12,10 @@ import {
 } from "./claims.ts";
 import { type RetryPolicy, reportEnd, reportRetired, settleFor, type WorkerEvents } from "./completion.ts";
 import { type ClaimDriver, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
-import { failed, type Registered, Runner, type RunnerOptions, type Verdict } from "./handlers.ts";
+import type { Registered } from "./handlers.ts";
 import { explained, placeFields } from "./masking.ts";
 import type { EventId, LaneId } from "./record.ts";
+import { failed, Runner, type RunnerOptions, type Verdict } from "./runner.ts";
 import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "./store.ts";
 
 export interface WorkerOptions extends LeaseOptions, RetryPolicy, RunnerOptions, GroupCommitOptions {}
@@ -24,6 +24,7 @@ export class Worker<Tx> implements ClaimDriver {
   /** Stores deliveries too: each of its transactions can claim what it accepts. */
   readonly groupCommit: GroupCommit<Tx>;
   readonly #store: InboxStore<Tx>;
+  readonly #registered: Registered<Tx>;
   readonly #runner: Runner<Tx>;
   readonly #options: WorkerOptions;
   readonly #events: WorkerEvents;
@@ -42,6 +43,7 @@ export class Worker<Tx> implements ClaimDriver {
     this.#store = store;
     this.#options = options;
     this.#events = events;
+    this.#registered = registered;
     this.groupCommit = new GroupCommit(store, this, registered, options);
     this.#runner = new Runner(store, registered, options);
     this.#leases = new Leases(store, options, (lease) => this.#lostBeforeStart(lease));
@@ -123,9 +125,9 @@ export class Worker<Tx> implements ClaimDriver {
     return { ...base, limit: this.#freeSlots(this.#onDemand.takeOwed()), mode: "ordinary" };
   }
 
-  claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => WebhookEvent | null): void {
+  claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => object | null): void {
     const wanted = this.#areWanted(result.leases.length, request);
-    for (const record of result.retired) reportRetired(record, this.#events);
+    for (const record of result.retired) reportRetired(record, this.#events, this.#registered.entries);
     for (const lease of result.leases) {
       this.#events.claimed(lease.lane);
       this.#leases.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
@@ -209,7 +211,7 @@ export class Worker<Tx> implements ClaimDriver {
     this.groupCommit.settle(settle, (result) => {
       if (result.status === "unfinished") return this.#leases.keepUnfinished(lease);
       this.#followBreaker(this.#breaker.committed(verdict, result.status));
-      if (result.status === "effect_failed") {
+      if (result.status === "effect_failed" && verdict.kind === "complete") {
         return this.#settle(lease, failed(result.error, verdict.event), durationMs);
       }
       this.#end(lease);
@@ -353,6 +355,7 @@ export class Breaker {
    * `PermanentError` is not a failure: it shows that the handler works.
    */
   ended<Tx>(lane: LaneId, verdict: Verdict<Tx>): BreakerChange {
+    if (verdict.kind === "absent") return null;
     if (verdict.kind === "failed" && verdict.permanent) return this.#open ? this.#succeeded() : null;
     if (verdict.kind === "failed") return this.#failed(lane);
     if (verdict.outcome !== "handled") return null;
@@ -367,7 +370,7 @@ export class Breaker {
    */
   committed<Tx>(verdict: Verdict<Tx>, status: SettleResult["status"]): BreakerChange {
     if (verdict.kind === "failed") return null;
-    if (verdict.outcome !== "handled") return this.#probeAgain();
+    if (verdict.kind === "absent" || verdict.outcome !== "handled") return this.#probeAgain();
     if (verdict.effects.length === 0) return null;
     this.#undecided--;
     return status === "settled" ? this.#succeeded() : null;

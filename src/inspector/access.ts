@@ -5,8 +5,8 @@ import { type Clock, systemClock } from "../internal/clock.ts";
 import { errorPlaceOf, foreignLabels } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 import { isRecord } from "../internal/options.ts";
-import { isSameSecret } from "../signature/secret.ts";
-import { type HeaderSource, readHeader } from "../signature/verify.ts";
+import { isSameSecret } from "../internal/same-secret.ts";
+import { type HeaderSource, readHeader } from "../sources/headers.ts";
 import type { Access, ApiErrorCode } from "./api.ts";
 import {
   type InspectorAnswer,

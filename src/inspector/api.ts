@@ -230,7 +230,13 @@ export type ActAnswer =
   | { readonly ok: true; readonly event: number | null }
   | { readonly ok: false; readonly reason: ActRefusal };
 
-export type ActRefusal = "not_found" | "in_progress" | "body_pruned" | "wrong_state" | "invalid_event";
+export type ActRefusal =
+  | "not_found"
+  | "in_progress"
+  | "body_pruned"
+  | "wrong_state"
+  | "invalid_event"
+  | "source_needed";
 
 /**
  * `POST api/bulk`. The work stops when the client disconnects. The same request then does the rest; but a replay of `done` or `late`

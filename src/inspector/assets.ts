@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { SetupError } from "../errors.ts";
 import { ownFile, resolveFrom } from "../internal/package.ts";
-import { type HeaderSource, readHeader } from "../signature/verify.ts";
+import { type HeaderSource, readHeader } from "../sources/headers.ts";
 import type { InspectorAnswer } from "./http.ts";
 
 export interface Asset {

@@ -1,8 +1,9 @@
 /** The story of a message, as the page draws it: what arrived when, what was handled when, and why something waited. Pure. */
-import { isTerminal } from "../events/parse.ts";
+
 import { gapBefore } from "../inbox/gap.ts";
 import type { AttemptRecord, EventId, EventRecord, GapRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
 import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
+import { isTerminal } from "../service/parse.ts";
 import type {
   Drawing,
   DrawnEnd,

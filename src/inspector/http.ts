@@ -2,7 +2,7 @@
 import { StoreError } from "../errors.ts";
 import { explained, placeFields } from "../inbox/masking.ts";
 import type { Logger, SampledLog } from "../internal/logger.ts";
-import type { HeaderSource } from "../signature/verify.ts";
+import type { HeaderSource } from "../sources/headers.ts";
 import type { ApiError, ApiErrorCode } from "./api.ts";
 
 /**

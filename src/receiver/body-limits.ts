@@ -3,47 +3,29 @@
  * cheapest check comes first. An unverified request takes no slot of a verified one.
  */
 import type { Clock, Timer } from "../internal/clock.ts";
-import type { CompiledKeyring } from "../signature/keyring.ts";
-import { type KeyringContext, keyringContext } from "../signature/keyring.ts";
-import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
-import {
-  type CheckedHeaders,
-  carriesNeitherHeader,
-  checkHeaders,
-  type HeaderPolicy,
-  type HeaderSource,
-  type Match,
-  matchSignature,
-  matchUnsigned,
-  readHeader,
-  type VerifyFailureCode,
-} from "../signature/verify.ts";
-import type { Answer, BodyReading, BodyResult, IncomingWebhook } from "./incoming.ts";
+import { type HeaderSource, readHeader } from "../sources/headers.ts";
+import { type CompiledKeys, type KeyringContext, keyringContext, LookUpsCrowded } from "../sources/keyring-provider.ts";
+import type { Claim, ConnectedSource, Refusal } from "../sources/source.ts";
+import type { Answer, BodyReading, IncomingWebhook } from "./incoming.ts";
 import * as answers from "./incoming.ts";
 
 /** A request of any method: the caller checks that. */
 export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant" | "route">;
 
-export interface RequestRules extends HeaderPolicy {
-  /** Bytes. */
-  readonly maxBodyBytes: number;
-  /** A request without a signature may be of an unsigned kind. Otherwise it is refused before the keyring is read. */
-  readonly mayBeUnsigned: boolean;
-}
-
 /** A request whose signature matches. Its bytes count against the body budget until `release` is called. */
 export interface VerifiedRequest {
   readonly ok: true;
   readonly bytes: Uint8Array;
-  readonly match: Match;
-  /** Null for a delivery of an unsigned kind. */
-  readonly checked: CheckedHeaders | null;
+  /** What the source found in the headers, and about the key that signed the body. */
+  readonly claimed: Claim;
+  readonly match: object;
   release(): void;
 }
 
 export interface RefusedRequest {
   readonly ok: false;
-  readonly reason: VerifyFailureCode | HeaderRefusal["reason"] | Exclude<BodyResult, { ok: true }>["reason"];
+  /** A code of the source, such as `signature_mismatch`, or why the method, the headers or the body were refused. */
+  readonly reason: string;
   readonly answer: Answer;
   /** With `already_parsed`: how this host keeps the bytes, for the log. */
   readonly fix?: string;
@@ -63,14 +45,14 @@ const BODY_ANSWERS = {
 } as const;
 
 export class RequestVerifier {
-  readonly #keyrings: Pick<KeyringSource, "read" | "reread">;
+  readonly #source: ConnectedSource;
   readonly #clock: Clock;
   readonly #budget: BodyBudget;
 
-  constructor(keyrings: Pick<KeyringSource, "read" | "reread">, clock: Clock) {
-    this.#keyrings = keyrings;
+  constructor(source: ConnectedSource, clock: Clock, budget = new BodyBudget(clock)) {
+    this.#source = source;
     this.#clock = clock;
-    this.#budget = new BodyBudget(clock);
+    this.#budget = budget;
   }
 
   /**
@@ -78,24 +60,21 @@ export class RequestVerifier {
    *
    * @throws LookUpsCrowded if too many requests wait for look-ups, KeyringError without a usable keyring, and any error of `readBody`
    */
-  async verify(
-    incoming: UnverifiedWebhook,
-    rules: RequestRules,
-    progress: DeliveryProgress,
-  ): Promise<VerifiedRequest | RefusedRequest> {
+  async verify(incoming: UnverifiedWebhook, progress: DeliveryProgress): Promise<VerifiedRequest | RefusedRequest> {
     const { headers } = incoming;
-    const refusal = refuseHeaders(headers, rules.maxBodyBytes);
+    const source = this.#source;
+    const { maxBodyBytes } = source;
+    const declared = declaredLength(headers);
+    const refusal = refuseHeaders(headers, declared, maxBodyBytes);
     if (refusal !== null) return refused(refusal.reason, refusal.answer);
-    const checked = checkHeaders(headers, rules, this.#clock.now());
-    if (!checked.ok && !(rules.mayBeUnsigned && carriesNeitherHeader(headers))) {
-      return refused(checked.code, answers.UNAUTHORIZED_UNREAD);
-    }
+    const claimed = source.check(headers, this.#clock.now());
+    if (!claimed.ok) return refused(claimed.code, answers.UNAUTHORIZED_UNREAD);
     const context = keyringContext(incoming);
-    const read = this.#keyrings.read(context);
+    const read = source.keyrings.read(context);
     const keyring = read instanceof Promise ? await read : read;
-    const unsigned = checked.ok ? null : matchUnsigned(headers, keyring);
-    if (!checked.ok && unsigned === null) return refused(checked.code, answers.UNAUTHORIZED_UNREAD);
-    const reading = this.#budget.begin(rules.maxBodyBytes, declaredLength(headers));
+    const unusable = source.refuse(claimed, keyring);
+    if (unusable !== null) return refused(unusable.code, answers.UNAUTHORIZED_UNREAD);
+    const reading = this.#budget.begin(maxBodyBytes, declared);
     let verified: VerifiedRequest | null = null;
     try {
       const body = await incoming.readBody(reading);
@@ -103,11 +82,11 @@ export class RequestVerifier {
       progress.isRead = true;
       if (!body.ok) return { ...body, answer: BODY_ANSWERS[body.reason] };
       const { bytes } = body;
-      const matchWith = (tried: CompiledKeyring) =>
-        checked.ok ? matchSignature(checked, bytes, tried, this.#clock.now()) : unsigned;
+      const matchWith = (keys: typeof keyring) => source.match(claimed, bytes, keys, this.#clock.now());
       const match = matchWith(keyring) ?? (await this.#matchFresher(reading, context, keyring, matchWith));
       if (match === null) return refused("signature_mismatch", answers.UNAUTHORIZED);
-      verified = { ok: true, bytes, match, checked: checked.ok ? checked : null, release: reading.release };
+      if (isRefusal(match)) return refused(match.code, answers.UNAUTHORIZED);
+      verified = { ok: true, bytes, claimed, match, release: reading.release };
       return verified;
     } finally {
       if (verified === null) reading.release();
@@ -118,13 +97,17 @@ export class RequestVerifier {
   async #matchFresher(
     reading: BodyRead,
     context: KeyringContext,
-    keyring: CompiledKeyring,
-    matchWith: (tried: CompiledKeyring) => Match | null,
-  ): Promise<Match | null> {
+    keyring: CompiledKeys,
+    matchWith: (keys: CompiledKeys) => object | null,
+  ): Promise<object | null> {
     if (!reading.wait()) throw new LookUpsCrowded();
-    const fresher = await this.#keyrings.reread(context, keyring).finally(() => reading.waited());
+    const fresher = await this.#source.keyrings.reread(context, keyring).finally(() => reading.waited());
     return fresher === null ? null : matchWith(fresher);
   }
+}
+
+function isRefusal(match: object): match is Refusal {
+  return "ok" in match && match.ok === false;
 }
 
 function refused(reason: RefusedRequest["reason"], answer: Answer): RefusedRequest {
@@ -147,10 +130,9 @@ export function refuseMethod(method: string): HeaderRefusal | null {
 }
 
 /** Compressed bytes are not the bytes that were signed. A declared length shows early that a body is too large. */
-function refuseHeaders(headers: HeaderSource, maxBodyBytes: number): HeaderRefusal | null {
+function refuseHeaders(headers: HeaderSource, declared: number | null, maxBodyBytes: number): HeaderRefusal | null {
   const encoding = readHeader(headers, "content-encoding")?.trim().toLowerCase() ?? "";
   if (encoding !== "" && encoding !== "identity") return ENCODING;
-  const declared = declaredLength(headers);
   return declared !== null && declared > maxBodyBytes ? TOO_LARGE : null;
 }
 

@@ -14,7 +14,6 @@ import {
   REFUSALS,
 } from "./bulk.ts";
 import type { InboxOperator } from "./operator.ts";
-import { findQuarantinedById, quarantinedEvent } from "./to-inbox-event.ts";
 
 /** `upTo` leaves out rows with a higher id, which came later. */
 export type BulkOrder =
@@ -25,8 +24,11 @@ export type BulkOrder =
   /** All quarantined bodies that are held, or those of one reason. */
   | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string; readonly upTo?: number };
 
-/** Why a row was left unchanged. `invalid_event`: a quarantined body is still not an event. */
-export type RowRefusal = BulkRefusal | "invalid_event";
+/**
+ * Why a row was left unchanged. `invalid_event`: a quarantined body is still not an event. `source_needed`: this process does not have the
+ * source that it came through.
+ */
+export type RowRefusal = BulkRefusal | "invalid_event" | "source_needed";
 type Done = "replayed" | "discarded" | "unblocked";
 
 /** The number of rows by outcome. */
@@ -86,7 +88,9 @@ export async function actAnswer(
     const result = await act();
     return result.ok ? { ok: true, event: result.event ?? null } : result;
   } catch (error) {
-    if (error instanceof OncehookError && error.code === "invalid_event") return { ok: false, reason: "invalid_event" };
+    const code = error instanceof OncehookError ? error.code : null;
+    if (code === "invalid_event") return { ok: false, reason: "invalid_event" };
+    if (code === "source_needed") return { ok: false, reason: "source_needed" };
     throw error;
   }
 }
@@ -155,11 +159,10 @@ function rowActs(
     done,
     act: (id) => (isReplay ? inbox.replayQuarantined(id, who) : inbox.discardQuarantined(id, who)),
     async refusal(id) {
-      const row = await findQuarantinedById(inbox, id);
-      if (row === null) return "not_found";
-      const read = isReplay ? quarantinedEvent(row) : null;
-      if (read?.ok === false) return read.reason;
-      return row.state === "held" ? null : "wrong_state";
+      const found = await inbox.quarantined(id);
+      if (found === null) return "not_found";
+      if (isReplay && !found.released.ok) return found.released.reason;
+      return found.row.state === "held" ? null : "wrong_state";
     },
   };
 }
@@ -170,7 +173,7 @@ function onEach(ids: readonly number[], { done, act, refusal }: RowActs, run: Bu
   const plan = planOf<Record<string, number>>(options);
   const rows = ids.map((id) => ({ id }));
   return onAll<{ readonly id: number }, Done | RowRefusal>(clock, rows, plan, {
-    counts: { [done]: 0, ...REFUSALS, invalid_event: 0 } as Record<Done | RowRefusal, number>,
+    counts: { [done]: 0, ...REFUSALS, invalid_event: 0, source_needed: 0 } as Record<Done | RowRefusal, number>,
     async handle({ id }, pace) {
       if (plan.dryRun) return (await refusal(id)) ?? done;
       await pace.turn();

@@ -1,17 +1,17 @@
 /** One open inbox at work: its store, group commit, worker and upkeep, without HTTP and without signatures. */
 import { StoreError } from "../errors.ts";
-import type { WebhookEvent } from "../events/types.ts";
 import type { DrainOptions, DrainResult } from "../inbox/claims.ts";
 import { CompletionHooks } from "../inbox/completion.ts";
-import type { Registered } from "../inbox/handlers.ts";
+import type { Registered, Released } from "../inbox/handlers.ts";
 import { EventLog } from "../inbox/instrumentation.ts";
-import type { EventId, LaneId, NewEvent, NewQuarantine } from "../inbox/record.ts";
+import { signedTimeOf } from "../inbox/lane.ts";
+import { placeFields } from "../inbox/masking.ts";
+import type { EventId, LaneId, NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
 import { Worker } from "../inbox/worker.ts";
 import { atMost, type Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
 import type { ResolvedReceiverOptions } from "./options.ts";
-import { identityKey } from "./to-inbox-event.ts";
 import { type KeyringUse, Upkeep } from "./upkeep.ts";
 
 /** How long `stop()` waits for an open in progress, and for the last heartbeat and the store's end together. Milliseconds. */
@@ -20,6 +20,9 @@ const CLOSE_MS = 5_000;
 const HOLD_MS = 86_400_000;
 /** After this, report healthy again: a load balancer that removed us would never send the delivery that clears the failure. */
 const FAILURE_COUNTS_MS = 30_000;
+
+/** Deliveries of a source that is not admitted yet are answered with 503 meanwhile. */
+const ASK_AGAIN_MS = 5_000;
 
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
@@ -49,6 +52,10 @@ export class Engine<Tx> {
   #hold: Timer | null = null;
   /** Monotonic. Null once a delivery is stored. */
   #acceptFailedAt: number | null = null;
+  #admission: Promise<void> | null = null;
+  /** Monotonic. When the store refused it. */
+  #refusedAt: number | null = null;
+  #isHeldBack = false;
   #warnedAboutLate = false;
 
   constructor(options: ResolvedReceiverOptions<Tx>, inUse: InUse<Tx>) {
@@ -77,7 +84,12 @@ export class Engine<Tx> {
 
   /** What becomes of an event below its cursor. */
   get lateEvents(): Turn<Tx>["lateEvents"] {
-    return this.inUse.registry.lateEvents;
+    return this.inUse.entries.lateEvents;
+  }
+
+  /** A process of an older version holds back the sources besides the messaging service. */
+  get isHeldBack(): boolean {
+    return this.#refusedAt !== null && this.#isHeldBack;
   }
 
   /** The last delivery could not be stored, less than half a minute ago. */
@@ -88,8 +100,9 @@ export class Engine<Tx> {
 
   /** Continues with the handlers, secrets and instrumentations of another receiver, as after a reload in development. */
   use(inUse: InUse<Tx>): void {
-    inUse.registry.freeze();
+    inUse.entries.freeze();
     Object.assign(this.inUse, inUse);
+    this.#admission = null;
     this.upkeep.keyringsReplaced();
   }
 
@@ -103,8 +116,43 @@ export class Engine<Tx> {
     return this.#opening;
   }
 
+  /**
+   * Resolves once events of entries besides the messaging service may be stored. Asks the store again every 5 s.
+   * @throws SetupError `wrong_source`
+   * @throws StoreError `old_version_running`
+   */
+  admitted(): Promise<void> {
+    const { clock } = this.options;
+    if (this.#admission !== null && (this.#refusedAt === null || clock.monotonic() - this.#refusedAt < ASK_AGAIN_MS))
+      return this.#admission;
+    this.#refusedAt = null;
+    this.#admission = this.#admit();
+    // Callers that wait for it get the error; so does the next one, until it is asked again.
+    this.#admission.catch((error: unknown) => {
+      this.#refusedAt = clock.monotonic();
+      this.#isHeldBack = error instanceof StoreError && error.code === "old_version_running";
+    });
+    return this.#admission;
+  }
+
+  async #admit(): Promise<void> {
+    const own = this.inUse.entries.presets;
+    const recorded = await this.options.store.admit(own);
+    for (const name of recorded) if (!own.some((entry) => entry.name === name)) await this.#warnOfOthers(name);
+  }
+
+  /** Another process may have the entry: only events that wait are a sign that none has. */
+  async #warnOfOthers(source: string): Promise<void> {
+    const { store, logger } = this.options;
+    const { items } = await store.find({ source, states: ["pending"], limit: 1 });
+    if (items.length === 0) return;
+    const message = `Events of the source "${source}" wait in the inbox, and this receiver does not have that source: they stay until one that has it runs.`;
+    logger.warn({ code: "source_missing", source }, message);
+  }
+
   async start(): Promise<void> {
     await this.#openForWork();
+    await this.#admitOrLog();
     if (this.isStopping) throw stopped();
     if (this.worker.isStarted) return;
     this.#warnAboutLateOnce();
@@ -125,9 +173,19 @@ export class Engine<Tx> {
     return result;
   }
 
+  /** Events of the messaging service are handled while a process of an older version holds back the others. */
+  async #admitOrLog(): Promise<void> {
+    try {
+      await this.admitted();
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      this.options.logger.warn(placeFields(error), error.message);
+    }
+  }
+
   async #openForWork(): Promise<void> {
-    this.inUse.registry.requireHandlers();
-    this.inUse.registry.freeze();
+    this.inUse.entries.requireHandlers();
+    this.inUse.entries.freeze();
     await this.open();
   }
 
@@ -164,12 +222,16 @@ export class Engine<Tx> {
     if (this.#isOpen) await this.options.store.close();
   }
 
-  accept(event: NewEvent, parsed: WebhookEvent): Promise<StoredAcceptance> {
-    this.inUse.registry.freeze();
+  release(row: QuarantineRecord): Released {
+    return this.inUse.entries.release(row);
+  }
+
+  accept(event: NewEvent, parsed: object): Promise<StoredAcceptance> {
+    this.inUse.entries.freeze();
     const key = identityKey(event);
     const known = this.#identities.find(key, event.digest);
     if (known !== null) {
-      this.worker.groupCommit.repeat({ event: known.event, count: 1, signedAt: event.signedAt });
+      this.worker.groupCommit.repeat({ event: known.event, count: 1, signedAt: signedTimeOf(event) });
       this.#eventLog?.accepted(event, known.event, "duplicate");
       return Promise.resolve(repeatOf(known, event.signedAt));
     }
@@ -208,12 +270,11 @@ export class Engine<Tx> {
   }
 
   async #open(): Promise<void> {
-    const { store, clock, logger, name, firstSequence, tolerance, migrate } = this.options;
+    const { store, clock, logger, name, firstSequence, toleranceMs, migrate } = this.options;
     await store.open({
       clock,
       logger,
-      // From the oldest to the newest valid timestamp: a replayed delivery passes verification for this long.
-      rules: { name, firstSequence, toleranceMs: tolerance.pastMs + tolerance.futureMs },
+      rules: { name, firstSequence, toleranceMs },
       migrate,
       instance: thisInstance(),
     });
@@ -249,7 +310,7 @@ export class Engine<Tx> {
   }
 
   #warnAboutLateOnce(): void {
-    const types = this.inUse.registry.outboundTypes;
+    const types = this.inUse.entries.all.flatMap(({ handlers }) => handlers.orderedTypes);
     if (this.#warnedAboutLate || types.length === 0 || this.lateEvents === "hand_out") return;
     this.#warnedAboutLate = true;
     this.options.logger.warn(
@@ -261,6 +322,11 @@ export class Engine<Tx> {
 
 function stopped(): StoreError {
   return new StoreError("closed", "This receiver was stopped. Make a new one.");
+}
+
+/** An event's identity as one string, for the cache of committed ones. Lengths keep its parts apart. */
+function identityKey({ lane, sequence, eventType }: NewEvent): string {
+  return `${lane.tag} ${sequence} ${eventType.length} ${lane.apiClientId.length} ${eventType}${lane.apiClientId}${lane.messageId}`;
 }
 
 /** In each generation. Both take about 4 MB. The service retries within 81 minutes, and the inbox knows all that were forgotten. */

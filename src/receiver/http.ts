@@ -1,17 +1,16 @@
 /** From a delivery to its answer: verify, parse, store, and with `ack: "handled"` wait for its handlers. The cheapest check comes first. */
 import { KeyringError, SetupError } from "../errors.ts";
-import { parseEvent } from "../events/parse.ts";
 import type { ClaimEnding } from "../inbox/completion.ts";
 import type { DeliveryOutcome, DeliveryReport, Observation } from "../inbox/instrumentation.ts";
 import { explained, failureCode, placeFields } from "../inbox/masking.ts";
-import type { EventId, LaneId, NewQuarantine } from "../inbox/record.ts";
+import type { NewQuarantine } from "../inbox/record.ts";
 import { type LogFields, SampledLog } from "../internal/logger.ts";
-import { type KeyringSource, LookUpsCrowded } from "../signature/keyring-provider.ts";
-import { vouchingMatch } from "../signature/verify.ts";
+import { readTrace } from "../sources/headers.ts";
+import { LookUpsCrowded } from "../sources/keyring-provider.ts";
+import type { ConnectedSource } from "../sources/source.ts";
 import {
-  type HeaderRefusal,
+  type BodyBudget,
   type RefusedRequest,
-  type RequestRules,
   RequestVerifier,
   refuseMethod,
   type VerifiedRequest,
@@ -19,16 +18,13 @@ import {
 import type { Engine, StoredAcceptance } from "./engine.ts";
 import * as answers from "./incoming.ts";
 import { type Answer, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
-import { newEvent, newQuarantine, readTrace, type Verified } from "./to-inbox-event.ts";
 
 /** Verified deliveries in progress. A slot is taken after the signature has matched, so neither slow nor forged requests hold one. */
 const MOST_IN_PROGRESS = 256;
 
-/** Why a request was refused, for logs and counters. */
-type Refusal = RefusedRequest["reason"] | HeaderRefusal["reason"] | "out_of_scope" | "busy" | "invalid_event";
-
 interface Refused {
-  readonly reason: Refusal;
+  /** For logs and counters: a code of the source, or why the request was refused without it. */
+  readonly reason: string;
   readonly answer: Answer;
   /** For the log. */
   readonly more?: LogFields;
@@ -36,8 +32,16 @@ interface Refused {
   readonly cause?: unknown;
 }
 
+interface Named {
+  readonly name: string | null;
+  readonly source: ConnectedSource;
+}
+
 export class HttpHandler<Tx> {
   readonly #engine: () => Engine<Tx>;
+  readonly #source: ConnectedSource;
+  readonly #name: string | null;
+  readonly #slots: string;
   readonly #verifier: RequestVerifier;
   readonly #log: SampledLog;
   /** Separate, so that a flood of refused requests does not hide our own failures. */
@@ -45,17 +49,21 @@ export class HttpHandler<Tx> {
   #inProgress = 0;
 
   /** @param engine - called at each use: `takeOver()` replaces it */
-  constructor(engine: () => Engine<Tx>, keyrings: KeyringSource) {
+  constructor(engine: () => Engine<Tx>, { name, source }: Named, budget?: BodyBudget) {
     const { clock, logger } = engine().options;
     this.#engine = engine;
-    this.#verifier = new RequestVerifier(keyrings, clock);
+    this.#source = source;
+    // The messaging service's counters are as they were before there were other sources.
+    this.#name = source.isService ? null : name;
+    this.#slots = this.#name === null ? "slot" : `slot:${name}`;
+    this.#verifier = new RequestVerifier(source, clock, budget);
     this.#log = new SampledLog(logger, clock);
     this.#alerts = new SampledLog(logger, clock);
   }
 
   /** Never rejects: every failure has an answer. */
   handle(incoming: IncomingWebhook): Promise<Answer> {
-    const delivery = new Delivery(incoming);
+    const delivery = new Delivery(incoming, this.#name);
     const observed = this.#engine().inUse.instruments.delivery();
     return observed === null ? this.#answer(delivery) : this.#observed(delivery, observed);
   }
@@ -84,7 +92,7 @@ export class HttpHandler<Tx> {
     const { incoming } = delivery;
     const refused = refuseMethod(incoming.method);
     if (refused !== null) return this.#refuse(delivery, refused);
-    const request = await this.#verifier.verify(incoming, this.#rules(), delivery);
+    const request = await this.#verifier.verify(incoming, delivery);
     if (!request.ok) return this.#refuseRequest(delivery, request);
     this.#inProgress += 1;
     try {
@@ -97,38 +105,31 @@ export class HttpHandler<Tx> {
     }
   }
 
-  #rules(): RequestRules {
-    const { tolerance, timestampFormat, signatureEncoding, maxBodyBytes } = this.#engine().options;
-    return { tolerance, timestampFormat, encoding: signatureEncoding, maxBodyBytes, mayBeUnsigned: true };
-  }
-
   /** The bytes are complete and signed: parses and accepts them. */
-  async #receive(delivery: Delivery, { match, checked, bytes }: VerifiedRequest): Promise<Answer> {
+  async #receive(delivery: Delivery, { claimed, match, bytes }: VerifiedRequest): Promise<Answer> {
     const engine = this.#engine();
-    const signedAt = checked?.timestamp ?? engine.options.clock.now();
-    const parsed = parseEvent(bytes);
-    const vouching = vouchingMatch(match, parsed.ok ? parsed.event : {});
-    if (vouching === null) return this.#refuse(delivery, { reason: "out_of_scope", answer: answers.UNAUTHORIZED });
-    delivery.slot = vouching.slot;
-    this.#count(`slot:${vouching.slot}`);
-    const verified: Verified = { match: vouching, signedAt, trace: readTrace(delivery.incoming.headers) };
+    const { headers, tenant } = delivery.incoming;
+    const circumstances = { headers, trace: readTrace(headers), now: engine.options.clock.now(), tenant };
+    const reading = this.#source.read(claimed, match, bytes, circumstances);
+    if (reading === null) return this.#refuse(delivery, { reason: "out_of_scope", answer: answers.UNAUTHORIZED });
+    delivery.slot = reading.ok ? reading.slot : reading.quarantine.slot;
+    this.#count(`${this.#slots}:${delivery.slot}`);
     await engine.open();
-    if (!parsed.ok) return this.#quarantine(delivery, parsed.code, newQuarantine(parsed.code, bytes, verified));
-    const acceptance = await engine.accept(
-      newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),
-      parsed.event,
-    );
+    if (!this.#source.isService) await engine.admitted();
+    if (!reading.ok) return this.#quarantine(delivery, reading.quarantine);
+    const acceptance = await engine.accept(reading.toStore(), reading.event);
     delivery.late = acceptance.outcome === "late";
     delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
     if (engine.options.ack === "stored") return answers.accepted(acceptance.outcome);
-    const answer = await whenHandled(engine, acceptance);
+    const answer = await whenHandled(engine, acceptance, this.#source.answerMs);
     if (answer.status === 503) delivery.reason = "not_handled";
     return answer;
   }
 
-  async #quarantine(delivery: Delivery, reason: string, quarantine: NewQuarantine): Promise<Answer> {
-    const { slot } = quarantine;
-    if (this.#engine().options.quarantine === "reject") {
+  async #quarantine(delivery: Delivery, quarantine: NewQuarantine): Promise<Answer> {
+    const { slot, reason } = quarantine;
+    // Where the source's own code failed, the sender is not to blame: the body is kept all the same.
+    if (this.#engine().options.quarantine === "reject" && reason !== "source_failed") {
       return this.#refuse(delivery, { reason: "invalid_event", answer: answers.UNPROCESSABLE, more: { reason } });
     }
     const answer = await this.#engine().quarantine(quarantine);
@@ -198,14 +199,20 @@ class Delivery {
   late = false;
   /** Its body was read to its end. Otherwise the connection must be closed. */
   isRead = false;
+  /** The entry that it came through. Null for the messaging service. */
+  readonly #source: string | null;
 
-  constructor(incoming: IncomingWebhook) {
+  constructor(incoming: IncomingWebhook, source: string | null) {
     this.incoming = incoming;
+    this.#source = source;
   }
 
   report(answer: Answer, durationMs: number): DeliveryReport {
     const { reason, slot, late } = this;
-    return { outcome: this.#outcome(answer), status: answer.status, reason, slot, late, durationMs };
+    return {
+      ...{ outcome: this.#outcome(answer), status: answer.status, reason, slot, late, durationMs },
+      source: this.#source,
+    };
   }
 
   #outcome(answer: Answer): DeliveryOutcome {
@@ -214,26 +221,27 @@ class Delivery {
   }
 }
 
-/** Two seconds less than the service's own time-out (DLV-19). */
-const DEADLINE_MS = 8_000;
+/** The wait for handlers ends so long before the sender would give up (DLV-19: 10 s). */
+const MARGIN_MS = 2_000;
 /** Deliveries that may wait for one event: the first and four duplicates. Others get 503, and the service retries. */
 const MOST_WAITING = 5;
 
 /** The answer with `ack: "handled"`: the request claims the lane of its event and waits for the handlers, within bounds. */
-async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance): Promise<Answer> {
+async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance, answerMs: number): Promise<Answer> {
   const durable = engine.options.store.capabilities.durable;
   if (acceptance.outcome === "duplicate" && acceptance.state !== "pending") {
     return acceptance.state === "dead" && !durable ? answers.UNAVAILABLE : answers.accepted("duplicate");
   }
   if (acceptance.outcome === "late" && engine.lateEvents === "record") return answers.accepted("late");
   if (engine.waiters.count(acceptance.event) >= MOST_WAITING) return answers.UNAVAILABLE;
-  const ending = await untilEnded(engine, acceptance.lane, acceptance.event);
+  const waitMs = Math.max(answerMs / 2, answerMs - MARGIN_MS);
+  const ending = await untilEnded(engine, acceptance, waitMs);
   if (ending === "done") return answers.accepted("handled");
   return ending === "dead" && durable ? answers.accepted("dead") : answers.UNAVAILABLE;
 }
 
 /** A gap, a backoff or the deadline end the wait as `put_back`: the event is kept, and the service's retry claims it again. */
-function untilEnded<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promise<ClaimEnding> {
+function untilEnded<Tx>(engine: Engine<Tx>, { lane, event }: StoredAcceptance, waitMs: number): Promise<ClaimEnding> {
   return new Promise((resolve) => {
     const finish = (ending: ClaimEnding) => {
       stopWaiting();
@@ -241,7 +249,7 @@ function untilEnded<Tx>(engine: Engine<Tx>, lane: LaneId, event: EventId): Promi
       resolve(ending);
     };
     const stopWaiting = engine.waiters.add(event, finish);
-    const timer = engine.options.clock.setTimeout(() => finish("put_back"), DEADLINE_MS);
+    const timer = engine.options.clock.setTimeout(() => finish("put_back"), waitMs);
     engine.worker.claimOnDemand(lane, event, () => finish("put_back"));
   });
 }

@@ -1,5 +1,5 @@
 /** Between adapters and the receiver: the request that an adapter passes in, and every answer that it can send. No framework is known here. */
-import type { HeaderSource } from "../signature/verify.ts";
+import type { HeaderSource } from "../sources/headers.ts";
 
 /** One HTTP request, before its body is read. An adapter only converts; the receiver makes every decision. */
 export interface IncomingWebhook {

@@ -1,66 +1,36 @@
 /** Opens an inbox without a receiver: for a script, the command line, or a page. */
-import { type GapWait, gapWaitPolicy } from "../inbox/gap.ts";
 import type { InboxRules, InboxStore, PruneResult } from "../inbox/store.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
-import { choiceOption, invalidOption, refuseUnknownOptions } from "../internal/options.ts";
+import { choiceOption, invalidOption } from "../internal/options.ts";
 import { thisInstance } from "../internal/process.ts";
 import { InboxOperator, type OperatedInbox } from "./operator.ts";
 import { type RetentionOptions, retentionOption } from "./options.ts";
 import { pruneBatches } from "./upkeep.ts";
 
-export interface OpenInboxOptions {
+export interface PlainInboxOptions {
   /** The inbox, not open: `sqliteStore("inbox.db")`. `close()` closes it. */
   readonly store: InboxStore<never>;
   /** `"auto"` migrates an inbox that needs it. Default `"check"`: such an inbox is refused. */
   readonly migrate?: "check" | "auto";
-  /** How long a replayed quarantined body waits for a missing sequence, as the receiver's option. Default `"balanced"`. */
-  readonly gapWait?: GapWait;
   /** Default: warnings and errors to standard error, one JSON object per line. */
   readonly logger?: Logger;
   /** For tests: `createFakeClock()` of `oncehook/testing`. */
   readonly clock?: Clock;
 }
 
-const OPTIONS = [
-  "store",
-  "migrate",
-  "gapWait",
-  "logger",
-  "clock",
-] as const satisfies readonly (keyof OpenInboxOptions)[];
-
-/**
- * Opens an inbox that a receiver made, to look after it: next to receivers that work on it, or while none does. It handles nothing
- * itself, does not count as a receiver, and does not keep the process alive. Events that an act makes ready are handled by a receiver.
- *
- * @throws SetupError `invalid_option`; `no_inbox` if no receiver has made one; `migration_needed`, `inbox_too_new`, and any other error
- *   of the store's `open`
- *
- * @example
- * import { createReceiver, openInbox } from "oncehook";
- * import { memoryStore } from "oncehook/memory";
- *
- * const store = memoryStore({ volatile: true });
- * const receiver = createReceiver({ secrets: "whsec_example_0123456789abcdef", store }).onAny(() => {});
- * await receiver.start();
- * await receiver.stop();
- * const inbox = await openInbox({ store });
- * console.log((await inbox.stats()).gauges.dead); // 0
- * await inbox.close();
- */
-export async function openInbox(options: OpenInboxOptions): Promise<Inbox> {
-  refuseUnknownOptions("openInbox()", options, OPTIONS);
+/** @param release - reads a quarantined body again */
+export async function openPlainInbox(options: PlainInboxOptions, release: OperatedInbox["release"]): Promise<Inbox> {
   const { store } = options;
   if (typeof store?.step !== "function")
     throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
   const migrate = choiceOption("migrate", options.migrate, "check", ["check", "auto"]);
-  const gapWaitMs = gapWaitPolicy(options.gapWait);
   const logger = loggerOption(options.logger);
   const clock = options.clock ?? systemClock;
   const rules = await store.open({ clock, logger, migrate, rules: "recorded", instance: thisInstance() });
   const operated: OperatedInbox = {
-    options: { store, clock, gapWaitMs },
+    options: { store, clock },
+    release,
     // It is not known here whether a receiver has `onLate`. One without ends such an event as unhandled, where it can be seen.
     lateEvents: "hand_out",
     open: async () => {},

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { OncehookError } from "../errors.ts";
-import type { WebhookEvent } from "../events/types.ts";
+import type { Released } from "../inbox/handlers.ts";
 import type {
   AttemptRecord,
   AuditRecord,
@@ -41,10 +41,10 @@ import {
   checkLane,
   checkSubject,
   eventQuery,
+  findQuarantinedById,
   laneQuery,
   quarantineQuery,
 } from "./queries.ts";
-import { findQuarantinedById, newEvent, quarantinedEvent } from "./to-inbox-event.ts";
 
 /** Who acts, for the audit: only a name or an id. */
 export interface ActOptions {
@@ -57,8 +57,9 @@ export interface OperatedInbox {
   readonly options: {
     readonly store: InboxStore<never>;
     readonly clock: Clock;
-    readonly gapWaitMs: (event: WebhookEvent) => number;
   };
+  /** Reads a quarantined body again. */
+  release(row: QuarantineRecord): Released;
   readonly lateEvents: Turn<never>["lateEvents"];
   open(): Promise<void>;
   /** Called after an act that was done, or may have been done: it may have made events ready. */
@@ -177,18 +178,25 @@ export class InboxOperator {
   /**
    * Parses a quarantined body again, as after an upgrade, and accepts it under its real identity.
    *
-   * @throws OncehookError `invalid_event` if the body is still not a valid event, or the secret that signed it does not cover the event
+   * @throws OncehookError `invalid_event` if the body is still not a valid event, or the secret that signed it does not cover the event;
+   *   `source_needed` if it came through a source that this process does not have
    */
   async replayQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
     checkId("quarantine", id);
+    const found = await this.quarantined(id);
+    if (found === null) return { ok: false, reason: "not_found" };
+    const { released } = found;
+    if (!released.ok && released.reason !== "body_pruned") throw new OncehookError(released.reason, released.message);
+    if (!released.ok) return { ok: false, reason: released.reason };
+    const { lateEvents } = this.#inbox();
+    return this.#act({ kind: "replay_quarantined", quarantine: id, event: released.event, lateEvents }, options);
+  }
+
+  /** A quarantined body, and the event that its replay would accept. Null if there is no such body. */
+  async quarantined(id: number): Promise<{ readonly row: QuarantineRecord; readonly released: Released } | null> {
+    checkId("quarantine", id);
     const row = await findQuarantinedById(await this.#open(), id);
-    if (row === null) return { ok: false, reason: "not_found" };
-    const read = quarantinedEvent(row);
-    if (!read.ok && read.reason === "invalid_event") throw new OncehookError("invalid_event", read.message);
-    if (!read.ok) return { ok: false, reason: read.reason };
-    const { options: inboxOptions, lateEvents } = this.#inbox();
-    const event = newEvent(read.event, read.raw, row, inboxOptions.gapWaitMs);
-    return this.#act({ kind: "replay_quarantined", quarantine: id, event, lateEvents }, options);
+    return row === null ? null : { row, released: this.#inbox().release(row) };
   }
 
   discardQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
@@ -243,7 +251,7 @@ export type ExportedBody = { readonly text: string } | { readonly base64: string
 
 /** An event with the facts of its message's lane. Times are epoch milliseconds. */
 export interface ExportedEvent
-  extends Omit<EventRecord, "laneId" | "lane" | "raw" | "digest" | "conflict" | "trace">,
+  extends Omit<EventRecord, "laneId" | "lane" | "raw" | "head" | "digest" | "conflict" | "trace">,
     LaneKey {
   readonly kind: "event";
   /** The other party's number. */
@@ -251,6 +259,8 @@ export interface ExportedEvent
   readonly externalReference: string | null;
   /** Null once pruned. */
   readonly body: ExportedBody | null;
+  /** The headers that the event's source keeps beside the body, if it keeps any. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The first delivery with its identity and different content. */
   readonly conflict: { readonly at: number; readonly body: ExportedBody } | null;
   readonly failedAttempts: readonly Omit<AttemptRecord, "eventId">[];
@@ -260,6 +270,8 @@ export interface ExportedQuarantine
   extends Pick<QuarantineRecord, "id" | "reason" | "state" | "signedAt" | "acceptedAt"> {
   readonly kind: "quarantined";
   readonly body: ExportedBody;
+  /** The headers that its source keeps beside the body. Absent without any. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Plain JSON: `JSON.stringify` loses nothing. */
@@ -276,9 +288,10 @@ export async function* exportSubject(store: SubjectStore, subject: Subject): Asy
     for (const event of lane.events) if (holdsData(lane, event)) yield exportedEvent(lane, event);
   }
   const quarantined = allPages((page) => store.findQuarantined({ ...page, limit: QUARANTINED_PER_PAGE }));
-  for await (const { id, reason, state, signedAt, acceptedAt, raw } of quarantined) {
+  for await (const { id, reason, state, signedAt, acceptedAt, raw, head } of quarantined) {
     if (raw === null || !isNamedIn(raw)) continue;
-    yield { kind: "quarantined", id, reason, state, signedAt, acceptedAt, body: exportedBody(raw) };
+    const row = { id, reason, state, signedAt, acceptedAt, body: exportedBody(raw) };
+    yield { kind: "quarantined", ...row, ...exportedHeaders(head) };
   }
 }
 
@@ -290,6 +303,7 @@ async function candidates(store: SubjectStore, subject: Subject): Promise<readon
       ids.add(id);
   };
   await take({ tag: "unlaned" });
+  await take({ tag: "single" });
   if ("peer" in subject) {
     await take({ peer: subject.peer });
     await take({ peer: null });
@@ -333,6 +347,7 @@ function holdsData(lane: TransferredLane, event: TransferredEvent): boolean {
 function exportedEvent(lane: TransferredLane, event: TransferredEvent): ExportedEvent {
   const {
     raw,
+    head,
     conflicting,
     digest: _digest,
     conflict: _conflict,
@@ -347,9 +362,14 @@ function exportedEvent(lane: TransferredLane, event: TransferredEvent): Exported
     peer: lane.peer,
     externalReference: lane.externalReference,
     body: raw === null ? null : exportedBody(raw),
+    ...exportedHeaders(head),
     conflict: conflicting === null ? null : { at: conflicting.at, body: exportedBody(conflicting.raw) },
     failedAttempts: attemptsOf(lane, event),
   };
+}
+
+function exportedHeaders(head: string | null): { readonly headers?: Readonly<Record<string, string>> } {
+  return head === null ? {} : { headers: JSON.parse(head) as Record<string, string> };
 }
 
 export function exportedBody(raw: Uint8Array): ExportedBody {

@@ -1,34 +1,17 @@
 /** The receiver's options: documented, validated, with defaults. */
 import { SetupError } from "../errors.ts";
-import type { WebhookEvent } from "../events/types.ts";
-import { DEFAULT_MAX_ATTEMPTS, type GapWait, gapWaitPolicy } from "../inbox/gap.ts";
+import { DEFAULT_MAX_ATTEMPTS } from "../inbox/gap.ts";
 import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
 import { type Logger, loggerOption, stderrInfoLogger, stderrLogger } from "../internal/logger.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { isBuilding, isDevelopment } from "../internal/process.ts";
-import type { Keyring, KeyringProvider } from "../signature/keyring.ts";
-import type { SecretStore } from "../signature/secret-store.ts";
-import {
-  type SignatureEncoding,
-  type TimestampFormat,
-  type Tolerance,
-  timestampFormatOption,
-} from "../signature/verify.ts";
+import { isDevelopment } from "../internal/process.ts";
 
-const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-const KIB = 1024;
-const SIGNATURE_ENCODINGS = ["auto", "hex", "base64", "base64url"] as const;
 
-export interface ReceiverOptions<Tx = unknown> {
-  /**
-   * A secret, a set of them, one per webhook kind, a function that reads them, or a secret store, such as `sqliteSecrets` of
-   * oncehook/sqlite. A store is read again every `refreshMs`, and stays open when the receiver stops (RCV-9). A missing secret is refused
-   * at once; only in `next build` the first delivery reports it.
-   */
-  readonly secrets: Keyring | KeyringProvider | SecretStore;
+/** The options of a receiver that hold for all its sources. */
+export interface CommonOptions<Tx = unknown> {
   /** Where events are kept: `sqliteStore("inbox.db")`. */
   readonly store: InboxStore<Tx>;
   /** The application that the inbox belongs to. Another name on the same inbox is refused. 1 to 64 characters. Default `"default"`. */
@@ -38,19 +21,6 @@ export interface ReceiverOptions<Tx = unknown> {
    * (default, and the only choice, with a store that is not durable) (RCV-3, RCV-5).
    */
   readonly ack?: "stored" | "handled";
-  /** How old or how far ahead a timestamp may be. Milliseconds, 1 to 86,400,000. Default 90 minutes past, 5 minutes ahead. */
-  readonly toleranceMs?: { readonly past?: number; readonly future?: number };
-  /** Default `"auto"`: 10 digits are seconds, 13 are milliseconds (DLV-13). */
-  readonly timestampFormat?: TimestampFormat;
-  /** How signatures are written. Default: detected by length (DLV-12). */
-  readonly signatureEncoding?: SignatureEncoding;
-  /**
-   * How long an event waits for a missing sequence. `"balanced"` (default): `message.failed` 90 s, others 22 min. `"strict"`: 85 min,
-   * until the service's last retry. `"eager"`: not at all. Or a function that returns milliseconds for an event, 0 to 24 h.
-   */
-  readonly gapWait?: GapWait;
-  /** The sequence of a message's first event (EVT-8). 0 to 10,000, or `"any"`: the first to arrive counts as the first. Default 1. */
-  readonly firstSequence?: number | "any";
   /** Handlers that run at once. 1 to 1,000. Default 8. */
   readonly concurrency?: number;
   /**
@@ -66,8 +36,6 @@ export interface ReceiverOptions<Tx = unknown> {
   readonly onDead?: OnDead;
   /** A correctly signed body that is not a valid event is kept and answered 200 (default), or answered 400. */
   readonly quarantine?: "store" | "reject";
-  /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
-  readonly maxBodyBytes?: number;
   readonly retention?: RetentionOptions;
   /** `"check"` refuses to open an inbox that needs a migration. Default `"auto"`. */
   readonly migrate?: "auto" | "check";
@@ -85,22 +53,19 @@ export interface ReceiverOptions<Tx = unknown> {
 }
 
 export interface ResolvedReceiverOptions<Tx> {
-  readonly secrets: Keyring | KeyringProvider | SecretStore;
   readonly store: InboxStore<Tx>;
   readonly name: string;
   readonly ack: "stored" | "handled";
-  readonly tolerance: Tolerance;
-  readonly timestampFormat: TimestampFormat;
-  readonly signatureEncoding: SignatureEncoding;
-  readonly gapWaitMs: (event: WebhookEvent) => number;
-  readonly firstSequence: number | "any";
+  /** How long one delivery can be replayed, milliseconds. */
+  readonly toleranceMs: number;
+  /** Null without the messaging service: then the inbox keeps what it has recorded. */
+  readonly firstSequence: number | "any" | null;
   readonly concurrency: number;
   readonly handlerTimeoutMs: number;
   readonly leaseMs: number;
   readonly maxAttempts: number;
   readonly onDead: OnDead;
   readonly quarantine: "store" | "reject";
-  readonly maxBodyBytes: number;
   readonly retention: Retention;
   readonly migrate: "auto" | "check";
   readonly logger: Logger;
@@ -109,55 +74,46 @@ export interface ResolvedReceiverOptions<Tx> {
   readonly random: Random;
 }
 
-const KNOWN = [
-  "secrets",
+export const COMMON_OPTIONS = [
   "store",
   "name",
   "ack",
-  "toleranceMs",
-  "timestampFormat",
-  "signatureEncoding",
-  "gapWait",
-  "firstSequence",
   "concurrency",
   "handlerTimeoutMs",
   "leaseMs",
   "maxAttempts",
   "onDead",
   "quarantine",
-  "maxBodyBytes",
   "retention",
   "migrate",
   "logger",
   "logEvents",
   "clock",
   "random",
-] as const satisfies readonly (keyof ReceiverOptions)[];
+] as const satisfies readonly (keyof CommonOptions)[];
+
+/** @throws SetupError for anything but a store */
+export function checkStore(store: unknown): void {
+  if (typeof (store as InboxStore | undefined)?.step === "function") return;
+  throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
+}
+
+/** What the sources of a receiver decide. */
+export type SourceRules = Pick<ResolvedReceiverOptions<unknown>, "firstSequence" | "toleranceMs">;
 
 /** @throws SetupError naming the option and the fix */
-export function resolveReceiverOptions<Tx>(options: ReceiverOptions<Tx>): ResolvedReceiverOptions<Tx> {
-  refuseUnknownOptions("createReceiver", options, KNOWN);
-  const { secrets, store } = options;
-  if (secrets === undefined && !isBuilding())
-    throw new SetupError("invalid_secret", 'Option "secrets" is missing: pass the webhook signing secret.');
-  if (typeof store?.step !== "function") {
-    throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
-  }
-  const tolerance = toleranceOption(options.toleranceMs);
+export function resolveReceiverOptions<Tx>(
+  options: CommonOptions<Tx>,
+  { firstSequence, toleranceMs }: SourceRules,
+): ResolvedReceiverOptions<Tx> {
+  const { store } = options;
   const logEvents = booleanOption("logEvents", options.logEvents, isDevelopment());
   return {
-    secrets,
     store,
-    tolerance,
+    toleranceMs,
     name: nameOption(options.name),
     ack: ackOption(options.ack, store.capabilities.durable),
-    timestampFormat: timestampFormat(options.timestampFormat),
-    signatureEncoding: choiceOption("signatureEncoding", options.signatureEncoding, "auto", SIGNATURE_ENCODINGS),
-    gapWaitMs: gapWaitPolicy(options.gapWait),
-    firstSequence:
-      options.firstSequence === "any"
-        ? "any"
-        : numberOption("firstSequence", options.firstSequence, 1, { min: 0, max: 10_000, unit: '(or "any")' }),
+    firstSequence,
     concurrency: numberOption("concurrency", options.concurrency, 8, { min: 1, max: 1_000, unit: "handlers" }),
     handlerTimeoutMs: numberOption("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, {
       min: 10,
@@ -172,31 +128,12 @@ export function resolveReceiverOptions<Tx>(options: ReceiverOptions<Tx>): Resolv
     }),
     onDead: choiceOption("onDead", options.onDead, "continue", ["continue", "block"]),
     quarantine: choiceOption("quarantine", options.quarantine, "store", ["store", "reject"]),
-    maxBodyBytes: numberOption("maxBodyBytes", options.maxBodyBytes, 256 * KIB, {
-      min: KIB,
-      max: KIB * KIB,
-      unit: "bytes",
-    }),
-    retention: retentionOption(options.retention, tolerance.pastMs + tolerance.futureMs),
+    retention: retentionOption(options.retention, toleranceMs),
     migrate: choiceOption("migrate", options.migrate, "auto", ["auto", "check"]),
     logger: loggerOption(options.logger, logEvents ? stderrInfoLogger : stderrLogger),
     logEvents,
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
-  };
-}
-
-function timestampFormat(value: TimestampFormat = "auto"): TimestampFormat {
-  timestampFormatOption(value);
-  return value;
-}
-
-function toleranceOption(value: ReceiverOptions["toleranceMs"]): Tolerance {
-  if (value !== undefined) refuseUnknownOptions("toleranceMs", value, ["past", "future"]);
-  const bounds = { min: 1, max: DAY_MS, unit: "ms" };
-  return {
-    pastMs: numberOption("toleranceMs.past", value?.past, 90 * MINUTE_MS, bounds),
-    futureMs: numberOption("toleranceMs.future", value?.future, 5 * MINUTE_MS, bounds),
   };
 }
 

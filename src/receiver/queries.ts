@@ -1,7 +1,7 @@
 /** Checks an operator's queries and acts before a store sees them: a misspelt filter would find everything, an empty subject erase it. */
 
 import type { EventState, LaneId, LaneKey, LaneStatus, LaneTag, QuarantineRecord } from "../inbox/record.ts";
-import type { Act, EventQuery, LaneQuery, QuarantineQuery } from "../inbox/store.ts";
+import type { Act, EventQuery, LaneQuery, Page, QuarantineQuery } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 
@@ -11,7 +11,7 @@ const SHORTEST_SUBJECT = 3;
 /** Returns the value for the store, or throws a `SetupError` that says what the filter takes. */
 type Check = (name: string, value: unknown) => unknown;
 
-export const LANE_TAGS = ["outbound", "inbound", "unlaned"] as const satisfies readonly LaneTag[];
+export const LANE_TAGS = ["outbound", "inbound", "unlaned", "single"] as const satisfies readonly LaneTag[];
 export const EVENT_STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
 export const LANE_STATUSES = [
   "idle",
@@ -31,6 +31,7 @@ const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
   conflict: flag,
   eventType: text,
   apiClientId: text,
+  source: text,
   messageId: text,
   externalReference: text,
   peer: text,
@@ -47,6 +48,7 @@ const LANE_FILTERS: Readonly<Record<keyof LaneQuery, Check>> = {
   without: listOf(text),
   quietSince: time,
   apiClientId: text,
+  source: text,
   peer: (name, value) => (value === null ? value : text(name, value)),
   after: place,
   limit: limitOption,
@@ -170,4 +172,17 @@ function listOf(check: Check): Check {
     if (!Array.isArray(value)) throw invalidOption(name, "must be a list", value);
     return value.map((one) => check(name, one ?? null));
   };
+}
+
+/** An inbox or a store. */
+interface Finder {
+  findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
+}
+
+/** Finds a quarantined body by its id. */
+export async function findQuarantinedById(inbox: Finder, id: number): Promise<QuarantineRecord | null> {
+  // `after` must be a safe integer. No row has the largest one as its id.
+  const { items } = await inbox.findQuarantined({ after: Math.min(id + 1, Number.MAX_SAFE_INTEGER), limit: 1 });
+  // Pages are in descending order: the first row below the next id is the one with this id, if it exists.
+  return items.find((row) => row.id === id) ?? null;
 }

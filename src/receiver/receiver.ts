@@ -1,10 +1,12 @@
 /** The receiver: it holds the handlers, takes requests from adapters, owns the worker that runs the handlers, and reports its health. */
 
-import type { EventByType, KnownEventType, LateEvent, UnknownEvent, WebhookEvent } from "../events/types.ts";
+import { SetupError } from "../errors.ts";
 import { checkDrainOptions, type DrainOptions, type DrainResult } from "../inbox/claims.ts";
 import {
   type ConflictNotice,
   type DeadLetterNotice,
+  Entries,
+  type Entry,
   type FailureNotice,
   type Handler,
   HandlerRegistry,
@@ -13,15 +15,16 @@ import { channelInstrumentation, EventLog, type Instrumentation, Instruments } f
 import { explained, placeFields } from "../inbox/masking.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
-import { invalidOption, isPromise, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { KeyringSource } from "../signature/keyring-provider.ts";
-import { createKeyringSource } from "../signature/keyring-source.ts";
+import { invalidOption, isPromise, numberOption, refuseUnknownOptions, suggestion } from "../internal/options.ts";
+import type { ConnectedSource, SourceEvents } from "../sources/source.ts";
+import { BodyBudget } from "./body-limits.ts";
 import { Engine, type InUse } from "./engine.ts";
 import { HttpHandler } from "./http.ts";
 import type { Answer, IncomingWebhook } from "./incoming.ts";
 import { InboxOperator } from "./operator.ts";
-import { type ReceiverOptions, type ResolvedReceiverOptions, resolveReceiverOptions } from "./options.ts";
-import { type MessageRef, type WaitOptions, type Wanted, waitForEvent } from "./wait-for.ts";
+import type { ResolvedReceiverOptions } from "./options.ts";
+import type { KeyringUse } from "./upkeep.ts";
+import { type WaitOptions, type WantedEvent, waitForEvent } from "./wait-for.ts";
 
 export interface StopOptions {
   /** How long running handlers may take, milliseconds, 0 to 3,600,000. Later their events are claimed again. Default 30,000. */
@@ -30,40 +33,49 @@ export interface StopOptions {
   readonly until?: PromiseLike<unknown>;
 }
 
-/**
- * Receives webhooks: verifies the raw bytes and stores each event before the 2xx. Your handler's effect happens once, and a message's
- * events run in order.
- *
- * @throws SetupError for every mistake in the options, naming the option and the fix
- * @example
- * const receiver = createReceiver({ secrets: process.env.WEBHOOK_SECRET ?? "", store: sqliteStore("inbox.db") });
- * receiver.on("message.delivery", (event, ctx) => ctx.commit((db) => markDelivered(db, event.messageId)));
- * await receiver.start();
- */
-export function createReceiver<Tx>(options: ReceiverOptions<Tx>): Receiver<Tx> {
-  return new Receiver(options);
+/** A source of a receiver, connected, and the name of its entry. */
+export interface NamedSource {
+  readonly name: string | null;
+  readonly source: ConnectedSource;
 }
 
-export class Receiver<Tx = unknown> {
+/** One entry as this receiver serves it. */
+interface Served<Tx> extends Entry<Tx> {
+  readonly http: HttpHandler<Tx>;
+}
+
+/** What receivers of one source and of several have in common. */
+export class ReceiverBase<Tx = unknown> {
   readonly #options: ResolvedReceiverOptions<Tx>;
-  readonly #registry = new HandlerRegistry<Tx>();
-  readonly #keyrings: KeyringSource;
+  readonly #sources: readonly NamedSource[];
+  readonly #entries: Entries<Tx>;
+  readonly #keyrings: KeyringUse;
   readonly #instruments: Instruments;
-  readonly #http: HttpHandler<Tx>;
   readonly #inbox: InboxOperator;
   #engine: Engine<Tx>;
+  /** By the name of the entry. */
+  protected readonly served: ReadonlyMap<string | null, Served<Tx>>;
 
-  /** Use `createReceiver`. */
-  constructor(options: ReceiverOptions<Tx>) {
-    this.#options = resolveReceiverOptions(options);
-    const { clock, logger } = this.#options;
-    this.#keyrings = createKeyringSource(this.#options.secrets, { clock, logger });
+  constructor(options: ResolvedReceiverOptions<Tx>, sources: readonly NamedSource[]) {
+    this.#options = options;
+    this.#sources = sources;
+    const { clock, logger } = options;
+    const entries = sources.map(({ name, source }) => ({
+      name,
+      source,
+      handlers: new HandlerRegistry<Tx>(source.types),
+    }));
+    this.#entries = new Entries(entries);
+    this.#keyrings = keyringsOf(sources);
     this.#instruments = new Instruments(logger, clock);
     this.#instruments.add(channelInstrumentation);
-    if (this.#options.logEvents) this.#instruments.add(new EventLog(logger));
-    this.#engine = new Engine(this.#options, this.#inUse);
-    this.#http = new HttpHandler(() => this.#engine, this.#keyrings);
+    if (options.logEvents) this.#instruments.add(new EventLog(logger));
+    this.#engine = new Engine(options, this.#inUse);
     this.#inbox = new InboxOperator(() => this.#engine);
+    const budget = new BodyBudget(clock);
+    this.served = new Map(
+      entries.map((entry) => [entry.name, { ...entry, http: new HttpHandler(() => this.#engine, entry, budget) }]),
+    );
   }
 
   get logger(): Logger {
@@ -95,42 +107,15 @@ export class Receiver<Tx = unknown> {
     return this.#engine.upkeep.counters;
   }
 
-  /** Registers a handler of one or more event types. Several handlers of an event run in order. A retry starts at the first again. */
-  on<T extends KnownEventType>(types: T | readonly T[], handler: Handler<EventByType[T], Tx>): this {
-    this.#registry.on(types, handler);
-    return this;
-  }
-
-  /** Registers a handler of every event, known or unknown. */
-  onAny(handler: Handler<WebhookEvent, Tx>): this {
-    this.#registry.onAny(handler);
-    return this;
-  }
-
-  /** Registers a handler of event types that this version of oncehook does not know (RCV-11). */
-  onUnknown(handler: Handler<UnknownEvent, Tx>): this {
-    this.#registry.onUnknown(handler);
-    return this;
-  }
-
-  /**
-   * Registers a handler of events that arrive below their message's cursor. Other handlers do not receive them (RCV-7). They are
-   * outbound, so they have `event.messageId` and `event.sequence`.
-   */
-  onLate(handler: Handler<LateEvent, Tx>): this {
-    this.#registry.onLate(handler);
-    return this;
-  }
-
   /** Calls `hook` when a delivery has a known identity but different content. */
   onConflict(hook: (notice: ConflictNotice) => unknown): this {
-    this.#registry.addHook("conflict", hook);
+    this.#entries.addHook("conflict", hook);
     return this;
   }
 
   /** Calls `hook` on each failed attempt. */
   onError(hook: (notice: FailureNotice) => unknown): this {
-    this.#registry.addHook("error", hook);
+    this.#entries.addHook("error", hook);
     return this;
   }
 
@@ -139,7 +124,7 @@ export class Receiver<Tx = unknown> {
    * called: watch `gauges.dead` of `inbox.stats()` too.
    */
   onDeadLetter(hook: (notice: DeadLetterNotice) => unknown): this {
-    this.#registry.addHook("deadLetter", hook);
+    this.#entries.addHook("deadLetter", hook);
     return this;
   }
 
@@ -151,11 +136,6 @@ export class Receiver<Tx = unknown> {
   instrument(instrumentation: Instrumentation): this {
     this.#instruments.add(instrumentation);
     return this;
-  }
-
-  /** Answers one request. For adapters; never rejects. */
-  handle(incoming: IncomingWebhook): Promise<Answer> {
-    return this.#http.handle(incoming);
   }
 
   /**
@@ -185,7 +165,7 @@ export class Receiver<Tx = unknown> {
     refuseUnknownOptions("stop", options, ["timeoutMs", "until"]);
     const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 3_600_000, unit: "ms" });
     await this.#engine.stop(timeoutMs, untilOption(options.until));
-    this.#keyrings.close();
+    for (const { source } of this.#sources) source.keyrings.close();
   }
 
   /**
@@ -207,27 +187,10 @@ export class Receiver<Tx = unknown> {
     this.#engine.worker.resume();
   }
 
-  /**
-   * Resolves with the event once a process on the same inbox has handled it, or at once if that has happened. You can call it in another
-   * process than the started one, before or after the event arrives (DLV-20). A failed message has no `message.delivery`: to wait for
-   * either, pass a function.
-   *
-   * @param ref - the message: `apiClientId` from `client.whoami()`, `messageId` from `client.messages.send()`
-   * @throws DeadLettered if it ended as a dead letter, discarded, recorded as late, or without any handler
-   * @throws OncehookError `wait_timeout`. The message may still be handled later. `fields.state` is `missing` or `pending`, with
-   * `laneStatus` and `eventTypes`
-   * @throws SetupError `invalid_option` for a missing argument or a misspelt event type
-   * @throws the reason of `signal` when it aborts
-   */
-  waitFor<T extends KnownEventType>(ref: MessageRef, wanted: T, options?: WaitOptions): Promise<EventByType[T]>;
-  waitFor<E extends WebhookEvent>(
-    ref: MessageRef,
-    wanted: (event: WebhookEvent) => event is E,
-    options?: WaitOptions,
-  ): Promise<E>;
-  waitFor(ref: MessageRef, wanted: Wanted, options?: WaitOptions): Promise<WebhookEvent>;
-  waitFor(ref: MessageRef, wanted: Wanted, options: WaitOptions = {}): Promise<WebhookEvent> {
-    return waitForEvent(this.#engine, ref, wanted, options);
+  protected waitForEvent(ref: object, wanted: WantedEvent<never>, options: WaitOptions = {}): Promise<object> {
+    const service = this.#sources.find(({ source }) => source.isService);
+    if (service === undefined) return Promise.reject(cannotWait());
+    return waitForEvent(this.#engine, service.source, ref, wanted, options);
   }
 
   health(): Promise<Health> {
@@ -240,7 +203,7 @@ export class Receiver<Tx = unknown> {
    * this one's inbox; if the older receiver was stopped, nothing changes.
    * @throws SetupError `no_handlers` if the worker runs and this receiver has no handlers
    */
-  takeOver(previous: Receiver<Tx>): void {
+  takeOver(previous: ReceiverBase<Tx>): void {
     const own = this.#engine;
     const next = previous.#engine;
     if (next.isStopping || next === own) return;
@@ -248,7 +211,7 @@ export class Receiver<Tx = unknown> {
       previous.#engine = own;
       return;
     }
-    if (next.worker.isStarted) this.#registry.requireHandlers();
+    if (next.worker.isStarted) this.#entries.requireHandlers();
     const { running } = this;
     this.#engine = next;
     next.use(this.#inUse);
@@ -266,8 +229,233 @@ export class Receiver<Tx = unknown> {
   }
 
   get #inUse(): InUse<Tx> {
-    return { registry: this.#registry, keyrings: this.#keyrings, instruments: this.#instruments };
+    return { entries: this.#entries, keyrings: this.#keyrings, instruments: this.#instruments };
   }
+}
+
+/** A receiver of one source: `createReceiver({ secrets, store })`, or with the option `source`. */
+export class Receiver<Tx = unknown, E extends SourceEvents = SourceEvents> extends ReceiverBase<Tx> {
+  get #served(): Served<Tx> {
+    for (const served of this.served.values()) return served;
+    throw new RangeError("A receiver has at least one source.");
+  }
+
+  /** Registers a handler of one or more event types. Several handlers of an event run in order. A retry starts at the first again. */
+  on<T extends keyof E["byType"] & string>(types: T | readonly T[], handler: Handler<E["byType"][T], Tx>): this {
+    this.#served.handlers.on(types, handler);
+    return this;
+  }
+
+  /** Registers a handler of every event, known or unknown. */
+  onAny(handler: Handler<E["any"], Tx>): this {
+    this.#served.handlers.onAny(handler);
+    return this;
+  }
+
+  /**
+   * Registers a handler of event types that this version of oncehook does not know (RCV-11). For a source whose types are open: of those
+   * that no `on()` names.
+   */
+  onUnknown(handler: Handler<E["unknown"], Tx>): this {
+    this.#served.handlers.onUnknown(handler);
+    return this;
+  }
+
+  /**
+   * Registers a handler of events that arrive below their message's cursor. Other handlers do not receive them (RCV-7). They are
+   * outbound, so they have `event.messageId` and `event.sequence`.
+   */
+  onLate(handler: Handler<E["late"], Tx>): this {
+    this.#served.handlers.onLate(handler);
+    return this;
+  }
+
+  /** Answers one request. For adapters; never rejects. */
+  handle(incoming: IncomingWebhook): Promise<Answer> {
+    return this.#served.http.handle(incoming);
+  }
+
+  /**
+   * Resolves with the event once a process on the same inbox has handled it, or at once if that has happened. You can call it in another
+   * process than the started one, before or after the event arrives (DLV-20). A failed message has no `message.delivery`: to wait for
+   * either, pass a function.
+   *
+   * @param ref - the message: `apiClientId` from `client.whoami()`, `messageId` from `client.messages.send()`
+   * @throws DeadLettered if it ended as a dead letter, discarded, recorded as late, or without any handler
+   * @throws OncehookError `wait_timeout`. The message may still be handled later. `fields.state` is `missing` or `pending`, with
+   * `laneStatus` and `eventTypes`
+   * @throws SetupError `invalid_option` for a missing argument or a misspelt event type
+   * @throws the reason of `signal` when it aborts
+   */
+  waitFor<T extends keyof E["byType"] & string>(
+    ref: E["ref"],
+    wanted: T,
+    options?: WaitOptions,
+  ): Promise<E["byType"][T]>;
+  waitFor<Wished extends E["any"]>(
+    ref: E["ref"],
+    wanted: (event: E["any"]) => event is Wished,
+    options?: WaitOptions,
+  ): Promise<Wished>;
+  waitFor(ref: E["ref"], wanted: WantedEvent<E["any"]>, options?: WaitOptions): Promise<E["any"]>;
+  waitFor(ref: E["ref"], wanted: WantedEvent<E["any"]>, options: WaitOptions = {}): Promise<E["any"]> {
+    return this.waitForEvent(ref, wanted as WantedEvent<never>, options);
+  }
+}
+
+/** The events of each source of a receiver, by the name of its entry. */
+export type SourcesEvents = Readonly<Record<string, SourceEvents>>;
+
+/** A receiver of several sources: one inbox, one worker, one inspector. Each source has its handlers and its own URL. */
+export class SourcesReceiver<Tx = unknown, S extends SourcesEvents = SourcesEvents> extends ReceiverBase<Tx> {
+  readonly #views = new Map<string, SourceView<Tx>>();
+
+  /**
+   * One source: where its handlers are registered, and what an adapter takes.
+   *
+   * @throws SetupError `invalid_option` for a name that is not in the option `sources`
+   * @example
+   * receiver.source("billing").on("invoice.paid", (event) => …);
+   * app.all("/webhooks/billing", expressWebhook(receiver.source("billing")));
+   */
+  source<N extends keyof S & string>(name: N): SourceView<Tx, S[N]> {
+    const served = this.served.get(name);
+    if (served === undefined) throw noSource(name, [...this.served.keys()]);
+    const view = this.#views.get(name) ?? new SourceView<Tx>(this, name, served);
+    this.#views.set(name, view);
+    // The view of this name, whose events are those of `S[N]`.
+    return view as unknown as SourceView<Tx, S[N]>;
+  }
+
+  /** Not here: which source's? Use `receiver.source(name).on(…)`. */
+  get on(): never {
+    throw ofSource("on");
+  }
+
+  /** Not here: use `receiver.source(name).onAny(…)`. */
+  get onAny(): never {
+    throw ofSource("onAny");
+  }
+
+  /** Not here: use `receiver.source(name).onUnknown(…)`. */
+  get onUnknown(): never {
+    throw ofSource("onUnknown");
+  }
+
+  /** Not here: use `receiver.source(name).onLate(…)`. */
+  get onLate(): never {
+    throw ofSource("onLate");
+  }
+
+  /** Not here: an adapter takes `receiver.source(name)`. */
+  get handle(): never {
+    throw ofSource("handle");
+  }
+
+  /** Resolves with an event of the messaging service once it is handled: as `Receiver.waitFor`. */
+  waitFor<E extends S[keyof S]>(
+    ref: E["ref"],
+    wanted: WantedEvent<E["any"]>,
+    options?: WaitOptions,
+  ): Promise<E["any"]> {
+    return this.waitForEvent(ref, wanted as WantedEvent<never>, options);
+  }
+}
+
+/** One source of a receiver of several. */
+export class SourceView<Tx = unknown, E extends SourceEvents = SourceEvents> {
+  readonly #receiver: ReceiverBase<Tx>;
+  readonly #name: string;
+  readonly #served: Served<Tx>;
+
+  /** Use `receiver.source(name)`. */
+  constructor(receiver: ReceiverBase<Tx>, name: string, served: Served<Tx>) {
+    this.#receiver = receiver;
+    this.#name = name;
+    this.#served = served;
+  }
+
+  get logger(): Logger {
+    return this.#receiver.logger;
+  }
+
+  /** The name of the source, and the receiver's key: `billing#default@sqlite:/data/inbox.db`. */
+  get key(): string {
+    return `${this.#name}#${this.#receiver.key}`;
+  }
+
+  /** `start()` of the receiver was called, and `stop()` was not. */
+  get running(): boolean {
+    return this.#receiver.running;
+  }
+
+  /** Registers a handler of one or more event types. Several handlers of an event run in order. A retry starts at the first again. */
+  on<T extends keyof E["byType"] & string>(types: T | readonly T[], handler: Handler<E["byType"][T], Tx>): this {
+    this.#served.handlers.on(types, handler);
+    return this;
+  }
+
+  /** Registers a handler of every event of this source. */
+  onAny(handler: Handler<E["any"], Tx>): this {
+    this.#served.handlers.onAny(handler);
+    return this;
+  }
+
+  /** Registers a handler of event types that no `on()` names; for the messaging service, of types that this version does not know. */
+  onUnknown(handler: Handler<E["unknown"], Tx>): this {
+    this.#served.handlers.onUnknown(handler);
+    return this;
+  }
+
+  /** Registers a handler of events that arrive below their lane's cursor: only a source with an order has them. */
+  onLate(handler: Handler<E["late"], Tx>): this {
+    this.#served.handlers.onLate(handler);
+    return this;
+  }
+
+  /** Answers one request. For adapters; never rejects. */
+  handle(incoming: IncomingWebhook): Promise<Answer> {
+    return this.#served.http.handle(incoming);
+  }
+
+  /** As `Receiver.drain`: events of all sources. */
+  drain(options?: DrainOptions): Promise<DrainResult> {
+    return this.#receiver.drain(options);
+  }
+
+  /** As `Receiver.takeOver`. */
+  takeOver(previous: SourceView<Tx>): void {
+    this.#receiver.takeOver(previous.#receiver);
+  }
+}
+
+function ofSource(member: string): SetupError {
+  const message = `This receiver has several sources: call ${member} on one of them, receiver.source("NAME").`;
+  return new SetupError("invalid_option", message);
+}
+
+function noSource(name: string, names: readonly (string | null)[]): SetupError {
+  const message = `receiver.source() knows no source "${name}". ${suggestion(name, names.map(String))}`;
+  return new SetupError("invalid_option", message);
+}
+
+/** The secrets whose version this process reports: those of the service, which can be rotated. */
+function keyringsOf(sources: readonly NamedSource[]): KeyringUse {
+  const service = sources.find(({ source }) => source.isService)?.source.keyrings;
+  return {
+    version: () => service?.version() ?? "none",
+    background: service?.background ?? null,
+    get isFailing() {
+      return sources.some(({ source }) => source.keyrings.isFailing);
+    },
+  };
+}
+
+function cannotWait(): SetupError {
+  return new SetupError(
+    "invalid_option",
+    "waitFor() waits for events of the messaging service, which this receiver does not have.",
+  );
 }
 
 /** The likeliest mistake is the result of `server.close()`, which is the server. */
@@ -287,6 +475,8 @@ function untilOption(value: unknown): PromiseLike<unknown> | undefined {
  * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
+ * - `source_missing`: events of a source that this receiver does not have were met. They stay untouched.
+ * - `old_version_running`: a process of an older version holds back the sources besides the messaging service.
  */
 export type HealthReason =
   | "stopped"
@@ -296,7 +486,9 @@ export type HealthReason =
   | "worker_paused"
   | "dead_letters"
   | "blocked_lanes"
-  | "quarantined";
+  | "quarantined"
+  | "source_missing"
+  | "old_version_running";
 
 export interface Health {
   readonly status: "ok" | "degraded";
@@ -310,6 +502,10 @@ async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
     if (engine.worker.isTripped || engine.worker.isPaused) reasons.push("worker_paused");
     reasons.push(...(await inboxReasons(engine)));
     if (engine.inUse.keyrings.isFailing) reasons.push("keyring_unavailable");
+    if (engine.inUse.entries.missing.size > 0) reasons.push("source_missing");
+    // Asked again, because a load balancer that goes by this sends no delivery that would ask.
+    if (engine.isHeldBack) await engine.admitted().catch(() => {});
+    if (engine.isHeldBack) reasons.push("old_version_running");
   }
   return { status: reasons.length === 0 ? "ok" : "degraded", reasons };
 }

@@ -1,7 +1,8 @@
 /** Records of an inbox as plain JSON, with numbers and texts masked: for the command line and the inspector. */
-import { identityOf, type LaneKey, MAX_DEPTH, publicId } from "../events/parse.ts";
+import { identityOf, type LaneKey, publicId } from "../inbox/lane-key.ts";
 import { shownText } from "../inbox/masking.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../inbox/record.ts";
+import { MAX_DEPTH } from "../internal/json.ts";
 import { maskNumbers } from "../internal/logger.ts";
 import { type ExportedBody, exportedBody } from "./operator.ts";
 
@@ -9,7 +10,7 @@ import { type ExportedBody, exportedBody } from "./operator.ts";
 export type ShownBody = { readonly masked: unknown } | ExportedBody;
 
 export function eventShape(event: EventRecord, reveal: boolean) {
-  const { lane, laneId, raw, digest: _digest, trace: _trace, ...facts } = event;
+  const { lane, laneId, raw, head: _head, digest: _digest, trace: _trace, ...facts } = event;
   const isPublic = reveal || publicId(lane) !== null;
   const identity = isPublic ? identityOf(lane, event.sequence, event.eventType) : null;
   return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity, hasBody: raw !== null };
@@ -72,7 +73,14 @@ export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boole
 
 export type MessageShape = ReturnType<typeof messageShape>;
 
-export function quarantineShape({ raw, digest, trace: _trace, signer: _signer, ...facts }: QuarantineRecord) {
+export function quarantineShape({
+  raw,
+  head: _head,
+  digest,
+  trace: _trace,
+  signer: _signer,
+  ...facts
+}: QuarantineRecord) {
   return { ...facts, digest: Buffer.from(digest).toString("hex"), hasBody: raw !== null, bytes: raw?.length ?? 0 };
 }
 

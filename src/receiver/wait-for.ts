@@ -1,10 +1,9 @@
 /** `receiver.waitFor()`: waits until an event is handled, by any process. It polls the store. */
 import { DeadLettered, OncehookError, SetupError } from "../errors.ts";
-import { isKnownEventType, KNOWN_EVENT_TYPES, parseEvent } from "../events/parse.ts";
-import type { KnownEventType, WebhookEvent } from "../events/types.ts";
 import type { EventRecord, LaneRecord, LaneTag } from "../inbox/record.ts";
 import { sleep } from "../internal/clock.ts";
 import { editDistance, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import type { ConnectedSource } from "../sources/source.ts";
 import type { Engine } from "./engine.ts";
 
 export interface WaitOptions {
@@ -14,7 +13,7 @@ export interface WaitOptions {
 }
 
 /** What one read of the inbox found. An event that ended without being handled throws instead. */
-type Found = { readonly outcome: "handled"; readonly event: WebhookEvent } | Unhandled;
+type Found = { readonly outcome: "handled"; readonly event: object } | Unhandled;
 
 /**
  * The store is read again after a twentieth of the time waited so far, within these bounds. Events that this process handles are
@@ -33,19 +32,21 @@ const TAGS: readonly LaneTag[] = ["outbound", "inbound"];
  */
 export async function waitForEvent<Tx>(
   engine: Engine<Tx>,
-  ref: MessageRef,
-  wanted: Wanted,
+  source: WaitSource,
+  ref: object,
+  wanted: WantedEvent<never>,
   options: WaitOptions,
-): Promise<WebhookEvent> {
+): Promise<object> {
   const { clock } = engine.options;
-  checkWanted(ref, wanted);
+  checkRef(ref);
+  checkWanted(wanted, source.types.known ?? []);
   refuseUnknownOptions("waitFor", options, ["signal", "timeoutMs"]);
   const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 86_400_000, unit: "ms" });
   const begunAt = clock.monotonic();
   await engine.open();
   for (;;) {
     options.signal?.throwIfAborted();
-    const found = await readInbox(engine, ref, wanted);
+    const found = await readInbox(engine, source, ref, wanted);
     if (found.outcome === "handled") return found.event;
     const waitedMs = clock.monotonic() - begunAt;
     if (waitedMs >= timeoutMs) throw timedOut(found, ref, timeoutMs, clock.now());
@@ -57,7 +58,12 @@ function pauseAfter(waitedMs: number): number {
   return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, waitedMs / 20));
 }
 
-async function readInbox<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted): Promise<Found> {
+async function readInbox<Tx>(
+  engine: Engine<Tx>,
+  source: WaitSource,
+  ref: MessageRef,
+  wanted: WantedEvent<never>,
+): Promise<Found> {
   const lanes: LaneRecord[] = [];
   let waiting: LaneRecord | null = null;
   for (const tag of TAGS) {
@@ -65,7 +71,7 @@ async function readInbox<Tx>(engine: Engine<Tx>, ref: MessageRef, wanted: Wanted
     if (lane === null) continue;
     lanes.push(lane);
     for (const record of lane.events) {
-      const event = matching(record, wanted);
+      const event = matching(source, record, wanted);
       if (event === null) continue;
       if (record.outcome === "handled") return { outcome: "handled", event };
       if (record.state === "pending") {
@@ -142,31 +148,40 @@ export interface MessageRef {
 }
 
 /** The awaited event: its type, or a function that returns true for it. */
-export type Wanted = KnownEventType | (string & Record<never, never>) | ((event: WebhookEvent) => boolean);
+export type WantedEvent<Event> = (string & Record<never, never>) | ((event: Event) => boolean);
+
+/** The source of the awaited event. */
+type WaitSource = Pick<ConnectedSource, "reread" | "types">;
 
 /** A longer text is not a misspelt type, and the comparison would take long. */
 const LONGEST_COMPARED = 32;
 
-/** @throws SetupError `invalid_option` for a missing argument or a misspelt event type */
-function checkWanted(ref: MessageRef, wanted: Wanted): void {
+/** @throws SetupError `invalid_option` */
+function checkRef(ref: object): asserts ref is MessageRef {
   if (typeof ref !== "object" || ref === null) throw invalidOption("ref", "must be { apiClientId, messageId }", ref);
   for (const name of ["apiClientId", "messageId"] as const) {
-    if (!isText(ref[name])) throw invalidOption(`ref.${name}`, "must be a string that is not empty", ref[name]);
+    const id: unknown = (ref as Partial<MessageRef>)[name];
+    if (!isText(id)) throw invalidOption(`ref.${name}`, "must be a string that is not empty", id);
   }
+}
+
+/** @throws SetupError `invalid_option` for a missing argument or a misspelt event type */
+function checkWanted(wanted: WantedEvent<never>, known: readonly string[]): void {
   if (typeof wanted === "function") return;
   if (!isText(wanted)) throw invalidOption("wanted", "must be an event type or a function", wanted);
-  const meant = misspelt(wanted);
+  const meant = misspelt(wanted, known);
   if (meant === undefined) return;
   const message = `waitFor() knows no event type "${wanted}". Did you mean "${meant}"? If the service has such a type, pass a function.`;
   throw new SetupError("invalid_option", message, { fields: { option: "wanted" } });
 }
 
 /** The event, if it is the awaited one. Null if its body is pruned: it ended long ago, and can no longer be returned. */
-function matching(record: EventRecord, wanted: Wanted): WebhookEvent | null {
+function matching(source: WaitSource, record: EventRecord, wanted: WantedEvent<never>): object | null {
   if (typeof wanted === "string" && record.eventType !== wanted) return null;
-  const parsed = parseEvent(record.raw);
-  if (!parsed.ok) return null;
-  return typeof wanted === "string" || wanted(parsed.event) ? parsed.event : null;
+  const event = source.reread(record);
+  if (event === null) return null;
+  // The source's own event: what the function takes is decided by the receiver's type.
+  return typeof wanted !== "function" || wanted(event as never) ? event : null;
 }
 
 function isText(value: unknown): value is string {
@@ -177,11 +192,11 @@ function isText(value: unknown): value is string {
  * The known type that was probably meant. Stricter than in `on()`, because a type that the service adds later may be awaited:
  * `message.read` is not a misspelt `message.sent`. At most a third of the letters of the type's last word may differ.
  */
-function misspelt(type: string): KnownEventType | undefined {
-  if (isKnownEventType(type) || type.length > LONGEST_COMPARED) return undefined;
+function misspelt(type: string, known: readonly string[]): string | undefined {
+  if (known.includes(type) || type.length > LONGEST_COMPARED) return undefined;
   const given = type.toLowerCase();
-  return KNOWN_EVENT_TYPES.find((known) => {
-    const word = known.slice(known.indexOf(".") + 1);
-    return Math.min(editDistance(given, known), editDistance(given, word)) <= Math.floor(word.length / 3);
+  return known.find((each) => {
+    const word = each.slice(each.indexOf(".") + 1);
+    return Math.min(editDistance(given, each), editDistance(given, word)) <= Math.floor(word.length / 3);
   });
 }

@@ -2,8 +2,7 @@
 import { SetupError, StoreError } from "../errors.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { WebhookKind } from "../internal/webhook-kind.ts";
-import { type SecretEncoding, secretEncodingOption } from "../signature/secret.ts";
+import { type SecretEncoding, secretEncodingOption } from "../service/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -12,7 +11,8 @@ import {
   type SecretStore,
   slotsFromText,
   slotsToText,
-} from "../signature/secret-store.ts";
+} from "../service/secret-store.ts";
+import type { WebhookKind } from "../service/webhook-kind.ts";
 
 /** What was kept of a kind: the text that `save` got last, and its revision. */
 export interface SavedSecrets {

@@ -1,7 +1,6 @@
 /** oncehook/rotation: replacing a webhook signing secret without a rejected delivery. */
 
-export type { WebhookKind } from "../internal/webhook-kind.ts";
-export type { SecretEncoding } from "../signature/secret.ts";
+export type { SecretEncoding } from "../service/secret.ts";
 export type {
   NextSecret,
   ReceiverSighting,
@@ -9,7 +8,8 @@ export type {
   SecretSlots,
   SecretStore,
   StoredSecrets,
-} from "../signature/secret-store.ts";
+} from "../service/secret-store.ts";
+export type { WebhookKind } from "../service/webhook-kind.ts";
 export { type CallbackSecretsOptions, callbackSecrets, type SavedSecrets } from "./callback-secrets.ts";
 export { adoptSecret, rotateSecret } from "./rotate-secret.ts";
 export { rotationStatus } from "./slots.ts";

@@ -5,14 +5,14 @@ import type { WebhookConfig } from "../client/types.ts";
 import { OncehookError, type OncehookErrorCode, SetupError, StoreError } from "../errors.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
 import { isRecord, refuseUnknownOptions } from "../internal/options.ts";
-import { checkSecretText } from "../signature/secret.ts";
+import { checkSecretText } from "../service/secret.ts";
 import {
   type NextSecret,
   type SecretSlots,
   type SecretStore,
   type StoredSecrets,
   secretStoreOption,
-} from "../signature/secret-store.ts";
+} from "../service/secret-store.ts";
 import {
   checkedConfig,
   configOf,

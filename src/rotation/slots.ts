@@ -4,7 +4,6 @@ import type { WebhookConfig } from "../client/types.ts";
 import { KeyringError } from "../errors.ts";
 import { systemClock } from "../internal/clock.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
-import { otherKind, type WebhookKind } from "../internal/webhook-kind.ts";
 import {
   type NextSecret,
   type ReceiverSighting,
@@ -12,7 +11,8 @@ import {
   type SecretStore,
   type StoredSecrets,
   secretStoreOption,
-} from "../signature/secret-store.ts";
+} from "../service/secret-store.ts";
+import { otherKind, type WebhookKind } from "../service/webhook-kind.ts";
 import { kindOption, type Rotation, RotationError, type RotationStatus, type RotationStatusOptions } from "./types.ts";
 import { livingOf, storedVersion } from "./waiting.ts";
 

@@ -10,8 +10,8 @@ import {
   numberOption,
   refuseUnknownOptions,
 } from "../internal/options.ts";
-import type { WebhookKind } from "../internal/webhook-kind.ts";
-import { checkKind, type ReceiverSighting, type SecretStore, secretStoreOption } from "../signature/secret-store.ts";
+import { checkKind, type ReceiverSighting, type SecretStore, secretStoreOption } from "../service/secret-store.ts";
+import type { WebhookKind } from "../service/webhook-kind.ts";
 
 /** The part of the client that a rotation uses; `createClient` of `oncehook/client` makes one. */
 export interface RotationClient {

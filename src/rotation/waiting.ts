@@ -1,8 +1,8 @@
 /** The wait of a rotation until the receivers have the new secret, and which receivers those are. */
 import { sleep } from "../internal/clock.ts";
-import { compileKeyring } from "../signature/keyring.ts";
-import { storedKeyring } from "../signature/keyring-source.ts";
-import type { ReceiverSighting, SecretStore } from "../signature/secret-store.ts";
+import { compileKeyring } from "../service/keyring.ts";
+import { storedKeyring } from "../service/keyring-source.ts";
+import type { ReceiverSighting, SecretStore } from "../service/secret-store.ts";
 import { type Rotation, RotationError } from "./types.ts";
 
 /** A receiver that was seen within this time lives. It makes itself seen every 10 s, and reads its secrets every 30 s at least. */

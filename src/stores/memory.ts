@@ -2,7 +2,7 @@
 import { SetupError, StoreError } from "../errors.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext } from "../inbox/store.ts";
-import { auditDetail, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
+import { auditDetail, checkPreset, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { extendInMemory, nextDueInMemory, stepInMemory } from "./memory/batch.ts";
 import { actInMemory, pruneMemory } from "./memory/operator.ts";
@@ -77,6 +77,12 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     prune: (policy) => inLanes((lanes) => pruneMemory(lanes, policy)),
     export: (after, limit) => inLanes(() => exportFromMemory(state, after, limit)),
     import: (page) => inLanes(() => importToMemory(state, page)),
+    admit: (entries) =>
+      inLanes(() => {
+        for (const entry of entries) checkPreset(state.entries.get(entry.name), entry);
+        for (const { name, preset } of entries) state.entries.set(name, preset);
+        return [...state.entries.keys()];
+      }),
     heartbeat: (beat) =>
       inLanes(({ now }) => {
         const { id, host, pid } = openedOf(state).context.instance;

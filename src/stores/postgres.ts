@@ -2,9 +2,10 @@
 import { SetupError } from "../errors.ts";
 import type { InboxStore, LeaseRef, Turn, TurnResult } from "../inbox/store.ts";
 import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts";
+import { withStoredTypes } from "./postgres/batch.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
-import { writeHeartbeat } from "./postgres/instances.ts";
+import { admitRows, writeHeartbeat } from "./postgres/instances.ts";
 import { nextDue } from "./postgres/lanes.ts";
 import { inboxClosed, openPgInbox, type PgInbox } from "./postgres/open.ts";
 import { actOnRows } from "./postgres/operator.ts";
@@ -121,6 +122,12 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
         inbox.transaction((session) => exportLaneRows(session, inbox.names.on(session), after, limit)),
       ),
     import: (page) => reading((inbox) => importLaneRows(inbox, page)),
+    admit: (entries) =>
+      reading((inbox) =>
+        inbox.transaction(async (session) =>
+          admitRows(session, entries, { now: await inbox.now(session), location: inbox.location }),
+        ),
+      ),
     heartbeat: (heartbeat) =>
       reading((inbox) =>
         inbox.transaction(async (session) => {
@@ -145,7 +152,9 @@ async function step(opened: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
   });
 }
 
-async function stepInTransactions({ inbox, effects }: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
+async function stepInTransactions({ inbox, effects }: Opened, given: Turn<PgClient>): Promise<TurnResult> {
+  const isPlain = given.accepts.every(({ lane }) => lane.tag !== "single");
+  const turn = isPlain ? given : await withStoredTypes(inbox, given);
   const answered = await effects.run(turn);
   const result = await runBatchCarefully(inbox, turn, answered);
   effects.passed(turn, answered);

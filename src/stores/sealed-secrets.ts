@@ -6,8 +6,7 @@ import { octal, ownerProblem } from "../internal/file-owner.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
 import { atFirstUse } from "../internal/process.ts";
-import type { WebhookKind } from "../internal/webhook-kind.ts";
-import { type SecretEncoding, secretEncodingOption } from "../signature/secret.ts";
+import { type SecretEncoding, secretEncodingOption } from "../service/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -20,7 +19,8 @@ import {
   slotsFromText,
   slotsToText,
   unreadable,
-} from "../signature/secret-store.ts";
+} from "../service/secret-store.ts";
+import type { WebhookKind } from "../service/webhook-kind.ts";
 
 /** Either a key file or your own sealing: secrets are never stored in plain text. */
 export type SealedWith =

@@ -5,7 +5,7 @@ import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { checkPath } from "./sqlite/connection.ts";
-import { beat } from "./sqlite/instances.ts";
+import { admit, beat } from "./sqlite/instances.ts";
 import { extend, SqliteLanes } from "./sqlite/lanes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
 import { act } from "./sqlite/operator.ts";
@@ -140,6 +140,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       return open.during(() => exportLanes(open.db, after, limit));
     },
     import: async (page) => inbox().write((work) => importPage(work, page)),
+    admit: async (entries) => inbox().write(({ db, now }) => admit(db, entries, { now, location: settings.location })),
     heartbeat: async (heartbeat) => {
       const open = inbox();
       const { instance } = open.context;

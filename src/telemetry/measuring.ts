@@ -1,5 +1,5 @@
 /** Turns what a receiver tells into measurements: the same for OpenTelemetry and for Prometheus. */
-import { isKnownEventType } from "../events/parse.ts";
+
 import type {
   AttemptEnding,
   AttemptInfo,
@@ -10,8 +10,10 @@ import type {
   Instrumentation,
   Observer,
 } from "../inbox/instrumentation.ts";
+import { entryNameOf } from "../inbox/lane-key.ts";
 import type { InboxStats } from "../inbox/record.ts";
 import type { Clock } from "../internal/clock.ts";
+import { isKnownEventType } from "../service/parse.ts";
 import {
   ATTRIBUTES,
   BoundedLabel,
@@ -40,6 +42,8 @@ interface Measures {
   readonly errors: BoundedLabel;
   /** Why deliveries are refused or fail: also what stores throw. */
   readonly reasons: BoundedLabel;
+  /** The event types of sources besides the messaging service. */
+  readonly types: BoundedLabel;
 }
 
 const NONE: Labels = {};
@@ -62,9 +66,17 @@ const ENDINGS: Readonly<Record<AttemptEnding, true>> = {
 };
 const SLOTS = ["current", "previous", "next"] as const;
 
-/** An event type as spans and metrics name it. */
-export function typeLabel(eventType: string): string {
-  return isKnownEventType(eventType) ? eventType : OTHER;
+/** An event type as spans and metrics name it: those of other sources come from outside, so there are at most 50. */
+export function typeLabel({ lane, eventType }: Pick<AttemptInfo, "lane" | "eventType">, types: BoundedLabel): string {
+  const source = entryNameOf(lane);
+  if (source === null) return isKnownEventType(eventType) ? eventType : OTHER;
+  const label = types.of(`${source} ${eventType}`);
+  return label === OTHER ? OTHER : eventType;
+}
+
+/** The label of a source besides the messaging service. */
+export function sourceLabel(source: string | null): Labels {
+  return source === null ? NONE : { [ATTRIBUTES.source]: source };
 }
 
 /** The error of an attempt; null for one that went well. */
@@ -90,12 +102,13 @@ function measuring(measures: Measures, system: string): Instrumentation {
 
 function measureDelivery({ meters, reasons }: Measures, report: DeliveryReport): void {
   const { outcome, slot, late, status, durationMs } = report;
+  const source = sourceLabel(report.source);
   const reason = report.reason === null ? null : reasons.of(report.reason);
   const labels = { [ATTRIBUTES.outcome]: outcome };
-  meters.count("deliveries", reason === null ? labels : { ...labels, [ATTRIBUTES.reason]: reason });
+  meters.count("deliveries", { ...labels, ...(reason !== null && { [ATTRIBUTES.reason]: reason }), ...source });
   meters.record("deliveryDuration", durationMs / 1000, labels);
   if (status === 401 && reason !== null) meters.count("signatureFailures", { [ATTRIBUTES.reason]: reason });
-  if (slot !== null) meters.count("secretUses", { [ATTRIBUTES.slot]: slot });
+  if (slot !== null) meters.count("secretUses", { [ATTRIBUTES.slot]: slot, ...source });
   if (late) meters.count("late", NONE);
 }
 
@@ -132,13 +145,14 @@ class MeasuredAttempt implements Observer<AttemptReport> {
   }
 
   #consumed(report: AttemptReport): void {
-    const { meters, errors } = this.#measures;
+    const { meters, errors, types } = this.#measures;
     const error = errorLabel(report);
     const labels = {
       [ATTRIBUTES.system]: this.#system,
       [ATTRIBUTES.operationName]: PROCESS,
-      [ATTRIBUTES.destination]: typeLabel(this.#info.eventType),
+      [ATTRIBUTES.destination]: typeLabel(this.#info, types),
       ...(error !== null && { [ATTRIBUTES.errorType]: errors.of(error) }),
+      ...sourceLabel(entryNameOf(this.#info.lane)),
     };
     meters.count("consumed", labels);
     meters.record("processDuration", report.durationMs / 1000, labels);
@@ -254,7 +268,13 @@ export class LastingMetrics<Place extends object, Made extends Meters> {
 
 function madeBy<Made extends Meters>(make: (gauges: Gauges) => Made): Lasting<Made> {
   const gauges = new Gauges();
-  const lasting = { gauges, meters: make(gauges), errors: new BoundedLabel(), reasons: new BoundedLabel() };
+  const lasting = {
+    gauges,
+    meters: make(gauges),
+    errors: new BoundedLabel(),
+    reasons: new BoundedLabel(),
+    types: new BoundedLabel(),
+  };
   startAtZero(lasting);
   return lasting;
 }

@@ -20,6 +20,8 @@ export const ATTRIBUTES = {
   outcome: "oncehook.delivery.outcome",
   reason: "oncehook.delivery.reason",
   slot: "oncehook.secret.slot",
+  /** The entry of a source besides the messaging service; absent for that. */
+  source: "oncehook.source",
 } as const;
 
 /** What an attempt is called in spans and metrics: `process message.delivery`. */
@@ -51,7 +53,7 @@ const QUICK = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 
 const PROCESSING = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-const { system, operationName, destination, errorType, ending, outcome, reason, slot } = ATTRIBUTES;
+const { system, operationName, destination, errorType, ending, outcome, reason, slot, source } = ATTRIBUTES;
 
 export const METRICS = {
   consumed: {
@@ -59,14 +61,14 @@ export const METRICS = {
     kind: "counter",
     unit: "{message}",
     description: "Attempts of events that handlers were called for.",
-    attributes: [system, operationName, destination, errorType],
+    attributes: [system, operationName, destination, errorType, source],
   },
   processDuration: {
     name: "messaging.process.duration",
     kind: "histogram",
     unit: "s",
     description: "How long the handlers of an event took.",
-    attributes: [system, operationName, destination, errorType],
+    attributes: [system, operationName, destination, errorType, source],
     buckets: PROCESSING,
   },
   deliveries: {
@@ -74,7 +76,7 @@ export const METRICS = {
     kind: "counter",
     unit: "{delivery}",
     description: "Deliveries by how they were answered, and why.",
-    attributes: [outcome, reason],
+    attributes: [outcome, reason, source],
   },
   deliveryDuration: {
     name: "oncehook.delivery.duration",
@@ -96,7 +98,7 @@ export const METRICS = {
     kind: "counter",
     unit: "{delivery}",
     description: "Verified deliveries, by the slot of the secret that vouches for them.",
-    attributes: [slot],
+    attributes: [slot, source],
   },
   late: {
     name: "oncehook.events.late",

@@ -1,7 +1,7 @@
 /** Spans and metrics by OpenTelemetry's API. Its types are all that is imported: the application hands in the API it uses. */
 import type * as Api from "@opentelemetry/api";
-import { publicId } from "../events/parse.ts";
 import type { AttemptInfo, AttemptReport, Observer } from "../inbox/instrumentation.ts";
+import { entryNameOf, publicId } from "../inbox/lane-key.ts";
 import { invalidOption, refuseUnknownOptions, textOption } from "../internal/options.ts";
 import {
   errorLabel,
@@ -10,9 +10,20 @@ import {
   LastingMetrics,
   type Meters,
   RunningTotals,
+  sourceLabel,
   typeLabel,
 } from "./measuring.ts";
-import { ATTRIBUTES, DEFAULT_SYSTEM, type GaugeKey, METRICS, type Metric, metricsOf, PROCESS, SCOPE } from "./names.ts";
+import {
+  ATTRIBUTES,
+  BoundedLabel,
+  DEFAULT_SYSTEM,
+  type GaugeKey,
+  METRICS,
+  type Metric,
+  metricsOf,
+  PROCESS,
+  SCOPE,
+} from "./names.ts";
 
 /** What is used of `@opentelemetry/api` 1.9. */
 export type OpenTelemetryApi = Pick<
@@ -56,7 +67,8 @@ export function openTelemetry(
   const tracer = options.tracer ?? api.trace.getTracer(SCOPE);
   const meter = options.meter ?? api.metrics.getMeter(SCOPE);
   lastingMetrics.measure(receiver, { place: meter, system, make: (gauges) => metersOf(meter, gauges) });
-  receiver.instrument({ attempt: (info) => new AttemptSpan({ api, tracer, system }, info) });
+  const types = new BoundedLabel();
+  receiver.instrument({ attempt: (info) => new AttemptSpan({ api, tracer, system, types }, info) });
 }
 
 /** A second set of them on one meter would contradict the first. */
@@ -105,6 +117,7 @@ interface Tracing {
   readonly api: OpenTelemetryApi;
   readonly tracer: Api.Tracer;
   readonly system: string;
+  readonly types: BoundedLabel;
 }
 
 /** The span of one attempt. No child of what happened to be current: the delivery may be days old, and is linked. */
@@ -112,9 +125,9 @@ class AttemptSpan implements Observer<AttemptReport> {
   readonly #api: OpenTelemetryApi;
   readonly #span: Api.Span;
 
-  constructor({ api, tracer, system }: Tracing, info: AttemptInfo) {
+  constructor({ api, tracer, system, types }: Tracing, info: AttemptInfo) {
     this.#api = api;
-    const type = typeLabel(info.eventType);
+    const type = typeLabel(info, types);
     this.#span = tracer.startSpan(
       `${PROCESS} ${type}`,
       { kind: api.SpanKind.CONSUMER, links: linksTo(info.traceparent), attributes: attributesOf(info, type, system) },
@@ -145,6 +158,7 @@ function attributesOf({ eventId, lane, sequence, attempt, late, replay }: Attemp
     [ATTRIBUTES.operationName]: PROCESS,
     [ATTRIBUTES.operationType]: PROCESS,
     [ATTRIBUTES.destination]: type,
+    ...sourceLabel(entryNameOf(lane)),
     ...(messageId !== null && { [ATTRIBUTES.messageId]: messageId }),
     [ATTRIBUTES.eventId]: eventId,
     [ATTRIBUTES.sequence]: sequence,

@@ -1,14 +1,16 @@
 /** Signed requests, as the service sends them; and `deliver`, which delivers one without HTTP and waits until it is settled. */
 
 import { OncehookError } from "../errors.ts";
-import { lanePlaceOf, parseEvent, sha256 } from "../events/parse.ts";
 import type { EventRecord, LaneRecord, LaneStatus } from "../inbox/record.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
-import { refuseUnknownOptions } from "../internal/options.ts";
+import { sha256 } from "../internal/json.ts";
+import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { Answer, IncomingWebhook } from "../receiver/incoming.ts";
 import type { Receiver } from "../receiver/receiver.ts";
-import { type SignOptions, signPayload } from "../signature/sign.ts";
-import type { HeaderSource } from "../signature/verify.ts";
+import { lanePlaceOf, parseEvent } from "../service/parse.ts";
+import { type SignOptions, signPayload } from "../service/sign.ts";
+import type { HeaderSource } from "../sources/headers.ts";
+import { isSignedSource, SIGNED_SOURCES, type SignedSource, sourceHeaders, TEST_SECRETS } from "./source-requests.ts";
 
 /**
  * - `handled`, `unhandled`, `dead`, `late`, `discarded`: how the event ended.
@@ -131,20 +133,53 @@ export interface SignedRequest {
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
+/** A request of another source. */
+export interface SourceRequestOptions {
+  /** The preset of oncehook/sources that the request is for. */
+  readonly source: SignedSource;
+  /** Default: the one of `TEST_SECRETS`. */
+  readonly secret?: string;
+  /** Epoch milliseconds. Default now. */
+  readonly timestamp?: number;
+  /** The type of the event, where a header has it: GitHub's event, Shopify's topic. Default `push`, `orders/create`. */
+  readonly type?: string;
+  /** The delivery's id, where a header has it. */
+  readonly id?: string;
+}
+
+const SOURCE_OPTIONS = [
+  "source",
+  "secret",
+  "timestamp",
+  "type",
+  "id",
+] as const satisfies readonly (keyof SourceRequestOptions)[];
+
 /**
- * Signs `content`: an event is written as JSON, bytes and texts are used as they are.
+ * Signs `content`: an event is written as JSON, bytes and texts are used as they are. With `source`, as another provider signs it.
  *
+ * @throws SetupError for an unknown option or source
  * @example
  * await fetch(url, signedRequest(fixtures.inbound()));
+ * await fetch(url, signedRequest(fixtures.stripe(), { source: "stripe" }));
  */
 export function signedRequest(
   content: object | string | Uint8Array,
-  options: SignedRequestOptions = {},
+  options: SignedRequestOptions | SourceRequestOptions = {},
 ): SignedRequest {
-  refuseUnknownOptions("signedRequest()", options, SIGNING_OPTIONS);
   const body = bytesOf(content);
+  const type = { "content-type": "application/json" };
+  if ("source" in options) return { method: "POST", headers: { ...type, ...headersOfSource(body, options) }, body };
+  refuseUnknownOptions("signedRequest()", options, SIGNING_OPTIONS);
   const signature = signPayload({ secret: TEST_SECRET, ...options, body });
-  return { method: "POST", headers: { "content-type": "application/json", ...signature }, body };
+  return { method: "POST", headers: { ...type, ...signature }, body };
+}
+
+function headersOfSource(body: Uint8Array, options: SourceRequestOptions): Record<string, string> {
+  refuseUnknownOptions("signedRequest()", options, SOURCE_OPTIONS);
+  const { source, type, id, timestamp = systemClock.now() } = options;
+  if (!isSignedSource(source)) throw invalidOption("source", `must be one of ${SIGNED_SOURCES.join(", ")}`, source);
+  return sourceHeaders(source, body, { type, id, timestamp, secret: options.secret ?? TEST_SECRETS[source] });
 }
 
 /** The same request with one bit of its body flipped, which a receiver that verifies the raw bytes refuses (RCV-1). */

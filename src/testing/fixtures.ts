@@ -1,4 +1,6 @@
 /** Events as the service sends them, for tests of handlers. Deterministic: the same call gives the same event. */
+
+import { refuseUnknownOptions } from "../internal/options.ts";
 import type {
   EventByType,
   KnownEventType,
@@ -7,8 +9,8 @@ import type {
   MessageInboundEvent,
   MessageQueuedEvent,
   MessageSentEvent,
-} from "../events/types.ts";
-import { refuseUnknownOptions } from "../internal/options.ts";
+} from "../service/types.ts";
+import { sourceFixtures } from "./source-requests.ts";
 
 /** The options of a fixture; the rest is fixed. A misspelled option is refused: the test would use another event than intended. */
 export interface FixtureOptions {
@@ -71,12 +73,8 @@ function outbound(
 
 const failure = { code: "PROVIDER_SEND_FAILED", message: "The provider refused the message.", details: {} };
 
-/**
- * One function per event type; each returns a fresh object.
- *
- * @throws SetupError `invalid_option` for an unknown option
- */
-export const fixtures = {
+/** Of the messaging service. */
+export const serviceFixtures = {
   queued: (options: FixtureOptions = {}) => outbound("message.queued", 1, "QUEUED", options) as MessageQueuedEvent,
   sent: (options: FixtureOptions = {}) => outbound("message.sent", 2, "sent", options) as MessageSentEvent,
   delivery: (options: FixtureOptions = {}) =>
@@ -120,4 +118,11 @@ export const fixtures = {
       ...(sequence === undefined ? {} : { sequence }),
     };
   },
-} as const satisfies Record<string, (options?: InboundFixtureOptions) => EventByType[KnownEventType] | object>;
+} as const satisfies Record<string, (options?: never) => EventByType[KnownEventType] | object>;
+
+/**
+ * One function per event type of the messaging service, and one per other source; each returns a fresh object.
+ *
+ * @throws SetupError `invalid_option` for an unknown option
+ */
+export const fixtures = { ...serviceFixtures, ...sourceFixtures } as const;

@@ -7,6 +7,7 @@ export {
   incomingOf,
   type SignedRequest,
   type SignedRequestOptions,
+  type SourceRequestOptions,
   signedRequest,
   TEST_SECRET,
   tampered,
@@ -29,3 +30,4 @@ export {
   seededRandom,
   shuffled,
 } from "./scenarios.ts";
+export { type SignedSource, type SourceFixtureOptions, TEST_SECRETS } from "./source-requests.ts";

@@ -1,7 +1,6 @@
 /** A secret store in memory, for tests and development: its secrets end with the process. */
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { WebhookKind } from "../internal/webhook-kind.ts";
-import { type SecretEncoding, secretEncodingOption } from "../signature/secret.ts";
+import { type SecretEncoding, secretEncodingOption } from "../service/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -9,7 +8,8 @@ import {
   type ReceiverSighting,
   type SecretStore,
   type StoredSecrets,
-} from "../signature/secret-store.ts";
+} from "../service/secret-store.ts";
+import type { WebhookKind } from "../service/webhook-kind.ts";
 
 export interface MemorySecretsOptions {
   /** The receivers that share these secrets: `() => receiver.inbox.stats().then(({ instances }) => instances)`. Default: not known. */

@@ -1,8 +1,9 @@
 /** Realistic patterns of deliveries: whole lifecycles, out of order, repeated, and retried on the service's schedule. */
-import type { KnownEvent } from "../events/types.ts";
+
 import type { Random } from "../internal/clock.ts";
 import type { Answer } from "../receiver/incoming.ts";
 import type { Receiver } from "../receiver/receiver.ts";
+import type { KnownEvent } from "../service/types.ts";
 import { incomingOf, type SignedRequestOptions, signedRequest } from "./deliver.ts";
 import type { FakeClock } from "./fake-clock.ts";
 import { type FixtureOptions, fixtures } from "./fixtures.ts";

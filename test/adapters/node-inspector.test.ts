@@ -10,7 +10,7 @@ import { nodeInspector } from "../../adapters/node.ts";
 import { sendStream } from "../../adapters/node-inspector.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { readHeader } from "../../src/signature/verify.ts";
+import { readHeader } from "../../src/sources/headers.ts";
 import type { MakeInspectorServer } from "../../src/testing/contracts/adapter-bench.ts";
 import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { inspectorAdapterContract } from "../../src/testing/contracts/inspector-adapter.ts";

@@ -2,7 +2,7 @@
 
 import { createReceiver, type Receiver, type ReceiverOptions } from "../../src/index.ts";
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
-import { signPayload } from "../../src/signature/sign.ts";
+import { signPayload } from "../../src/service/sign.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { eventBody } from "../../src/testing/contracts/adapter-bench.ts";
 

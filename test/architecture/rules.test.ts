@@ -34,9 +34,16 @@ const breaches: Record<
 > = {
   "imports lead to a lower level or stay in their room": [
     { texts: { "src/inbox/b.ts": '/** B. */\nimport "../receiver/a.ts";' }, says: /higher level/ },
-    { texts: { "src/events/b.ts": '/** B. */\nexport * from "../signature/c.ts";' }, says: /beside its own/ },
-    { texts: { "src/emulator/b.ts": '/** B. */\nexport * from "../inbox/c.ts";' }, says: /beside its own/ },
+    { texts: { "src/client/b.ts": '/** B. */\nexport * from "../emulator/c.ts";' }, says: /beside its own/ },
+    { texts: { "src/emulator/b.ts": '/** B. */\nexport * from "../receiver/c.ts";' }, says: /beside its own/ },
     { texts: { "src/other/b.ts": "/** B. */" }, says: /no room/ },
+  ],
+  "only the service's own rooms know the messaging service, and they no inbox": [
+    {
+      texts: { "src/receiver/b.ts": '/** B. */\nimport type { c } from "../service/c.ts";' },
+      says: /messaging service/,
+    },
+    { texts: { "src/emulator/b.ts": '/** B. */\nexport * from "../inbox/c.ts";' }, says: /other side/ },
   ],
   "no file imports itself in a circle": [
     {
@@ -47,7 +54,7 @@ const breaches: Record<
   "a framework or driver appears in one file, a dependency in its rooms": [
     { texts: { "adapters/node.ts": 'const peer = await import("express");' }, says: /express is in 2 places/ },
     {
-      texts: { "src/inbox/b.ts": 'import "zod/mini";', "src/events/b.ts": 'import "zod";' },
+      texts: { "src/inbox/b.ts": 'import "zod/mini";', "src/service/b.ts": 'import "zod";' },
       says: /zod is in 3 places/,
     },
   ],

@@ -8,7 +8,7 @@ import { expect, onTestFinished } from "vitest";
 import { secretsCommand } from "../../src/cli/secrets.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import type { SecretStore } from "../../src/signature/secret-store.ts";
+import type { SecretStore } from "../../src/service/secret-store.ts";
 import { type HereExit, runHere } from "./here.ts";
 
 export const SECRET = "the-secret-of-today-0123456789abcdef";

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { opensslHmac } from "../signature/openssl.ts";
+import { opensslHmac } from "../service/openssl.ts";
 
 const SECRET = "a-forwarding-secret-of-32-bytes-";
 const BODY = '{"eventType":"message.read","text":"Grüße"}';

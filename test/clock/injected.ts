@@ -100,11 +100,11 @@ class Machine {
       ...{ secrets: TEST_SECRET, logger: silentLogger, clock, random: this.#random },
       store: this.#prunesByWallClock ? pruningByWallClock(used, () => this.#aheadMs) : used,
     });
-    const handle: Parameters<typeof receiver.onAny>[0] = (event, ctx) => {
+    const handle: Parameters<typeof receiver.onAny>[0] = (_event, ctx) => {
       this.#attempts += 1;
       if (this.#attempts % 7 === 0) throw new Error("It is tried again.");
       if (this.#attempts % 11 === 0) throw new PermanentError("It is a dead letter.");
-      ctx.commit((db) => writeEffect(db, event, ctx));
+      ctx.commit((db) => writeEffect(db, ctx));
     };
     return receiver.onAny(handle).onLate(handle);
   }

@@ -4,7 +4,7 @@
  */
 import type { components, operations, webhooks } from "../../.build/openapi/types.ts";
 import type { PhoneNumber } from "../../src/emulator/state/records.ts";
-import type { EventByType, KnownEvent, KnownEventType } from "../../src/events/types.ts";
+import type { EventByType, KnownEvent, KnownEventType } from "../../src/service/types.ts";
 
 type Schemas = components["schemas"];
 

@@ -8,9 +8,11 @@ import { createInterface } from "node:readline";
 import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
-import { createReceiver, type HandlerContext, type WebhookEvent } from "../../src/index.ts";
+import { createReceiver, type HandlerContext } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { service, stripe } from "../../src/presets/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { TEST_SECRETS } from "../../src/testing/index.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { answeringFirst } from "./flaws.ts";
@@ -27,21 +29,24 @@ const store = sqliteStore(path, {
     `);
   },
 });
-const receiver = createReceiver({ secrets: secret, store, maxAttempts: 100, logger: silentLogger });
+const sources = { messages: service({ secrets: secret }), billing: stripe({ secrets: TEST_SECRETS.stripe }) };
+const receiver = createReceiver({ sources, store, maxAttempts: 100, logger: silentLogger });
 const outside = () => new Database(path, { timeout: 5_000 });
 let careless: ReturnType<typeof outside> | undefined;
 
-async function handle(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): Promise<void> {
+async function handle(_event: object, ctx: HandlerContext<SqliteDatabase>): Promise<void> {
   if (flaws.includes("effect_outside_commit")) {
     careless ??= outside();
-    writeEffect(careless, event, ctx);
-  } else ctx.commit((db) => writeEffect(db, event, ctx));
+    writeEffect(careless, ctx);
+  } else ctx.commit((db) => writeEffect(db, ctx));
   // Handlers that take turns of the event loop, so that a kill finds some of them between start and completion.
-  const sequence = "sequence" in event ? Number(event.sequence) : 0;
-  for (let turn = 0; turn < (sequence * 7) % 5; turn++) await setImmediate();
+  for (let turn = 0; turn < (ctx.meta.sequence * 7) % 5; turn++) await setImmediate();
   ctx.commit((db) => db.prepare("update total set events = events + 1").run());
 }
-receiver.onAny(handle).onLate(handle);
+const messages = receiver.source("messages");
+messages.onAny(handle).onLate(handle);
+const billing = receiver.source("billing");
+billing.onAny(handle);
 
 console.log(JSON.stringify({ loadedMs: performance.now() }));
 // A parent that is gone says nothing any more.
@@ -54,8 +59,9 @@ if (line === undefined) process.exit(1);
 const startedAt = performance.now();
 const usedBefore = process.cpuUsage();
 await receiver.start();
-const listener = flaws.includes("answer_before_commit") ? answeringFirst(receiver) : nodeWebhook(receiver);
-const server = createServer(listener);
+const listenerOf = flaws.includes("answer_before_commit") ? answeringFirst : nodeWebhook;
+const listeners = { "/messages": listenerOf(messages), "/billing": listenerOf(billing) };
+const server = createServer((request, response) => listeners[request.url as keyof typeof listeners](request, response));
 const port = await listenOnLoopback(server);
 const { user, system } = process.cpuUsage(usedBefore);
 const ready: Ready = {

@@ -3,13 +3,15 @@ import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
-import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { fixtures, lifecycle, seededRandom, shuffled, TEST_SECRETS } from "../../src/testing/index.ts";
+import { billIdentity } from "../prove/history.ts";
 
 const PARALLEL = 16;
 const FORGERS_SECRET = "a-secret-that-nobody-configured-";
 
 interface Delivery {
   readonly identity: string;
+  readonly path: "/messages" | "/billing";
   readonly body: Buffer;
   readonly secret: string;
 }
@@ -33,6 +35,7 @@ export class Load {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
   readonly #queue: Delivery[] = [];
   #messages = 0;
+  #bills = 0;
   #enough = false;
   #awaited: { readonly answered: number; readonly resolve: () => void } | null = null;
 
@@ -70,12 +73,17 @@ export class Load {
     }
   }
 
-  /** Eight messages at a time, their events mixed; some events a second time, and one of a message that nobody signed. */
+  /** Eight messages and eight bills at a time, their events mixed; some events a second time, and a message and a bill that nobody signed. */
   #refill(): void {
-    const deliveries = Array.from({ length: 8 }, () => this.#message("msg"))
-      .flat()
-      .map((event) => deliveryOf(event, this.#secret));
-    const forged = this.#message("forged").map((event) => deliveryOf(event, FORGERS_SECRET));
+    const messages = Array.from({ length: 8 }, () => this.#message("msg")).flat();
+    const deliveries = [
+      ...messages.map((event) => deliveryOf(event, this.#secret)),
+      ...Array.from({ length: 8 }, () => this.#bill("evt", TEST_SECRETS.stripe)),
+    ];
+    const forged = [
+      ...this.#message("forged").map((event) => deliveryOf(event, FORGERS_SECRET)),
+      this.#bill("forged", FORGERS_SECRET),
+    ];
     for (const { identity } of deliveries) this.sent.push(identity);
     for (const { identity } of forged) this.forged.push(identity);
     const repeated = deliveries.filter(() => this.#random() < 0.1);
@@ -85,6 +93,14 @@ export class Load {
   #message(prefix: string): KnownEvent[] {
     const messageId = `${prefix}_${String(++this.#messages).padStart(6, "0")}`;
     return lifecycle({ messageId, occurredAt: Date.now(), ending: this.#random() < 0.1 ? "failed" : "delivery" });
+  }
+
+  /** An event of another source, in the same inbox. */
+  #bill(prefix: string, secret: string): Delivery {
+    const id = `${prefix}_${String(++this.#bills).padStart(6, "0")}`;
+    const event = fixtures.stripe({ id });
+    const body = Buffer.from(JSON.stringify(event));
+    return { identity: billIdentity(id, event.type), path: "/billing", body, secret };
   }
 
   async #untilAnswered(delivery: Delivery): Promise<void> {
@@ -111,21 +127,25 @@ export class Load {
   }
 
   /** The status, or 0 without an answer. */
-  #deliver(port: number, { body, secret }: Delivery): Promise<number> {
-    const timestamp = String(Date.now());
-    const signature = createHmac("sha256", secret).update(`${timestamp}.`).update(body).digest("hex");
-    const headers = {
-      "content-length": body.length,
-      "x-service-timestamp": timestamp,
-      "x-service-signature": signature,
-    };
+  #deliver(port: number, { path, body, secret }: Delivery): Promise<number> {
+    const now = Date.now();
+    const time = String(path === "/billing" ? Math.floor(now / 1_000) : now);
+    const signature = createHmac("sha256", secret).update(`${time}.`).update(body).digest("hex");
+    const signed =
+      path === "/billing"
+        ? { "stripe-signature": `t=${time},v1=${signature}` }
+        : { "x-service-timestamp": time, "x-service-signature": signature };
+    const headers = { "content-length": body.length, ...signed };
     return new Promise((resolve) => {
-      const outgoing = request({ port, host: "127.0.0.1", method: "POST", agent: this.#agent, headers }, (response) => {
-        response.resume();
-        // Only an answer whose end arrived counts as one.
-        response.once("end", () => resolve(response.statusCode ?? 0));
-        response.once("error", () => resolve(0));
-      });
+      const outgoing = request(
+        { port, path, host: "127.0.0.1", method: "POST", agent: this.#agent, headers },
+        (response) => {
+          response.resume();
+          // Only an answer whose end arrived counts as one.
+          response.once("end", () => resolve(response.statusCode ?? 0));
+          response.once("error", () => resolve(0));
+        },
+      );
       outgoing.once("error", () => resolve(0));
       outgoing.end(body);
     });
@@ -134,5 +154,5 @@ export class Load {
 
 function deliveryOf(event: KnownEvent, secret: string): Delivery {
   const body = Buffer.from(JSON.stringify(event));
-  return { identity: eventIdentity(event, body), body, secret };
+  return { identity: eventIdentity(event, body), path: "/messages", body, secret };
 }

@@ -16,8 +16,8 @@ const { path, busyTimeoutMs, answersFirst } = JSON.parse(process.argv[2] ?? "{}"
 const store = sqliteStore(path, { onOpen: makeEffectTable, busyTimeoutMs, minFreeBytes: 0 });
 const receiver = createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger, maxAttempts: 100 });
 receiver
-  .onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)))
-  .onLate((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
+  .onAny((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)))
+  .onLate((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)));
 
 /** The longest that the event loop stood still since it was asked last, ms. */
 let longestStallMs = 0;

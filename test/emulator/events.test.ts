@@ -1,6 +1,6 @@
 /** The bodies of events: byte for byte in the specification's order of fields, and against the receiver's own schemas. */
 import { describe, expect, it } from "vitest";
-import { eventSchemas, isKnownEventType, KNOWN_EVENT_TYPES, parseEvent } from "../../src/events/parse.ts";
+import { eventSchemas, isKnownEventType, KNOWN_EVENT_TYPES, parseEvent } from "../../src/service/parse.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 const NOW = 1_767_225_600_000;

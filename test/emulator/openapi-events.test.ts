@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { unknownFields } from "../../src/emulator/http/route.ts";
 import { documentedEvents } from "../../src/emulator/openapi/notes.ts";
-import { eventSchemas, KNOWN_EVENT_TYPES } from "../../src/events/parse.ts";
-import type { KnownEventType } from "../../src/events/types.ts";
+import { eventSchemas, KNOWN_EVENT_TYPES } from "../../src/service/parse.ts";
+import type { KnownEventType } from "../../src/service/types.ts";
 import { document, json, schemaOf } from "./openapi-support.ts";
 import { send, start, tokenOf } from "./support.ts";
 

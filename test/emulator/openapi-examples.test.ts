@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { coreErrorSchema, oauthErrorSchema, unknownFields } from "../../src/emulator/http/route.ts";
 import { documentedEvents, eventExamples, NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
-import { KNOWN_EVENT_TYPES } from "../../src/events/parse.ts";
+import { KNOWN_EVENT_TYPES } from "../../src/service/parse.ts";
 import { document, json, operationOf } from "./openapi-support.ts";
 import { call, start, tokenOf } from "./support.ts";
 

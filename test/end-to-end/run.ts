@@ -1,8 +1,8 @@
 /** One run: our client sends, the service delivers, our receiver handles, and secrets are rotated three times meanwhile. */
 import { sleep } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import type { WebhookKind } from "../../src/internal/webhook-kind.ts";
 import { rotateSecret } from "../../src/rotation/index.ts";
+import type { WebhookKind } from "../../src/service/webhook-kind.ts";
 import { createFakeClock, type FakeClock, seededRandom } from "../../src/testing/index.ts";
 import { type Verdict, verdictOn } from "../outages/verdict.ts";
 import { rotateCarelessly } from "./careless.ts";

@@ -2,7 +2,7 @@
 import { renameSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { fixtures, lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
-import { opensslHmac } from "../signature/openssl.ts";
+import { opensslHmac } from "../service/openssl.ts";
 import { PREVIOUS_SECRET, RunningExample, runToEnd, SECRET } from "./running.ts";
 
 /** As long as a busy machine may need. */

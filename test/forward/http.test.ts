@@ -7,7 +7,7 @@ import { type Circumstances, messageOf } from "../../src/forward/publisher.ts";
 import { OncehookError, PermanentError, RetryAfter } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { idleTurns, sqliteBench } from "../receiver/bench.ts";
-import { opensslHmac } from "../signature/openssl.ts";
+import { opensslHmac } from "../service/openssl.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { answerWith, startApplication } from "./http-application.ts";
 

@@ -1,7 +1,7 @@
 /** The requests that were really signed: what mutations begin with, and the ledger of all that may be accepted. */
 import { createHash } from "node:crypto";
-import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER, type WrittenEncoding } from "../../src/signature/sign.ts";
-import { fixtures } from "../../src/testing/fixtures.ts";
+import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER, type WrittenEncoding } from "../../src/service/sign.ts";
+import { fixtures, serviceFixtures } from "../../src/testing/fixtures.ts";
 import type { Case } from "./case.ts";
 
 export const SECRET = "one-secret-of-32-bytes-for-fuzz!";
@@ -21,7 +21,7 @@ const ENCODINGS: readonly WrittenEncoding[] = ["hex", "HEX", "base64", "base64ur
 
 /** Bodies of all types, as machines and as people write JSON, with dots, digits and what a decoder would replace. */
 function bodies(): readonly string[] {
-  const events = Object.values(fixtures).map((make) => make());
+  const events = Object.values(serviceFixtures).map((make) => make());
   const text = "1.2 Grüße \ufffd 😀 e\u0301 \u2028";
   return [
     ...events.map((event) => JSON.stringify(event)),

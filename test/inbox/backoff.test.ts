@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { parseEvent } from "../../src/events/parse.ts";
-import type { WebhookEvent } from "../../src/events/types.ts";
-import { backoffMs, boundedWait, DEFAULT_MAX_ATTEMPTS, gapWaitPolicy } from "../../src/inbox/gap.ts";
-import { bytes, failedBody, sentBody } from "../events/examples.ts";
+import { backoffMs, boundedWait, DEFAULT_MAX_ATTEMPTS } from "../../src/inbox/gap.ts";
+import { gapWaitPolicy } from "../../src/service/gap-wait.ts";
+import { parseEvent } from "../../src/service/parse.ts";
+import type { WebhookEvent } from "../../src/service/types.ts";
+import { bytes, failedBody, sentBody } from "../service/examples.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,10 +1,9 @@
 /** A worker and its group commit on a fake clock and a real store, with a recorder between that counts turns and can fail or hold them. */
 import { hash } from "node:crypto";
 import { expect } from "vitest";
-import { parseEvent } from "../../src/events/parse.ts";
 import type { ClaimEnding, WorkerEvents } from "../../src/inbox/completion.ts";
 import type { GroupCommit, GroupCommitLimits } from "../../src/inbox/group-commit.ts";
-import { HandlerRegistry } from "../../src/inbox/handlers.ts";
+import { Entries, HandlerRegistry } from "../../src/inbox/handlers.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
 import type { EventNotice, EventRecord, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type {
@@ -17,9 +16,15 @@ import type {
   TurnResult,
 } from "../../src/inbox/store.ts";
 import { Worker, type WorkerOptions } from "../../src/inbox/worker.ts";
+import type { Receiver } from "../../src/index.ts";
 import type { Logger } from "../../src/internal/logger.ts";
+import { parseEvent } from "../../src/service/parse.ts";
+import { SERVICE_TYPES, serviceReader } from "../../src/service/source.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+
+/** A registry, typed by the service's events. */
+export type Handlers<Tx> = Pick<Receiver<Tx>, "on" | "onAny" | "onUnknown" | "onLate">;
 
 export interface LogLine {
   readonly level: string;
@@ -111,7 +116,7 @@ export class Recorder<Tx> {
 }
 
 export interface BenchOptions<Tx> {
-  readonly register?: (registry: HandlerRegistry<Tx>) => void;
+  readonly register?: (registry: Handlers<Tx>) => void;
   readonly store?: InboxStore<Tx>;
   readonly worker?: Partial<WorkerOptions>;
   readonly batch?: Partial<GroupCommitLimits>;
@@ -143,7 +148,8 @@ export function deferred<T = void>(): { promise: Promise<T>; resolve(value: T): 
 export class Bench<Tx = never> {
   readonly clock: FakeClock;
   readonly recorder: Recorder<Tx>;
-  readonly registry = new HandlerRegistry<Tx>();
+  readonly entries: Entries<Tx>;
+  readonly registry: Handlers<Tx>;
   readonly instruments: Instruments;
   readonly worker: Worker<Tx>;
   readonly groupCommit: GroupCommit<Tx>;
@@ -164,6 +170,9 @@ export class Bench<Tx = never> {
     this.#logger = options.logger ?? recordingLogger(this.lines);
     const logger = this.#logger;
     this.instruments = new Instruments(logger, clock);
+    const handlers = new HandlerRegistry<Tx>(SERVICE_TYPES);
+    this.entries = new Entries([{ name: null, source: serviceReader(() => 0), handlers }]);
+    this.registry = handlers as unknown as Handlers<Tx>;
     options.register?.(this.registry);
     const standard = { concurrency: 4, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
     const { handlerTimeoutMs = 30_000, batch = {} } = options;

@@ -1,7 +1,7 @@
 /** What each verdict, and its commit, does to the pause. */
 import { describe, expect, it } from "vitest";
 import { PermanentError } from "../../src/errors.ts";
-import { failed, type Verdict } from "../../src/inbox/handlers.ts";
+import { failed, type Verdict } from "../../src/inbox/runner.ts";
 import { Breaker, PROBE_MS } from "../../src/inbox/worker.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 

@@ -1,9 +1,9 @@
 /** What is told once the end of a claim is committed; more that instruments hear is in test/telemetry/instrumentation.test.ts. */
 import { describe, expect, it } from "vitest";
 import { type Completion, reportEnd, reportRetired, type WorkerEvents } from "../../src/inbox/completion.ts";
-import { failed } from "../../src/inbox/handlers.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
 import type { EventRecord } from "../../src/inbox/record.ts";
+import { failed } from "../../src/inbox/runner.ts";
 import type { Lease, SettleResult } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
@@ -72,7 +72,7 @@ describe("reportEnd() and reportRetired()", () => {
   ])("tells of a retired event whose last error is %s that it is dead: %s", (errorCode, code) => {
     const { told, events } = scene();
     const record = { id: 3, lane: key, sequence: 2, eventType: "message.sent", attempts: 12, errorCode };
-    reportRetired(record as EventRecord, events);
+    reportRetired(record as EventRecord, events, { reread: () => null });
     expect(told).toEqual([
       ["deadLettered", notice, 12, code, expect.any(Function)],
       ["ended", 3, "dead"],

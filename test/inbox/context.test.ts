@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { LeaseLost, SetupError } from "../../src/errors.ts";
-import { LeaseContext } from "../../src/inbox/handlers.ts";
+import { LeaseContext } from "../../src/inbox/runner.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 
@@ -10,7 +10,7 @@ const lease: Lease = {
   key: { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1" },
   ...{ acceptedAt: 1_000, signedAt: 900, late: false, forced: true, outOfOrder: true },
   missing: { from: 2, to: 3 },
-  ...{ trace: "00-trace", raw: Buffer.from("{}"), acceptIndex: null },
+  ...{ trace: "00-trace", raw: Buffer.from("{}"), head: null, acceptIndex: null },
 };
 
 const TRANSACTIONAL = { capabilities: { transactional: true } };

@@ -1,11 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { HandlerRegistry } from "../../src/inbox/handlers.ts";
+import { Entries, HandlerRegistry } from "../../src/inbox/handlers.ts";
+import { SERVICE_TYPES, serviceReader } from "../../src/service/source.ts";
 
 const nothing = () => {};
 
+/** The entries of a receiver of the service alone, and the registry of its entry. */
+function entriesOf(): { entries: Entries<never>; registry: HandlerRegistry<never> } {
+  const registry = new HandlerRegistry<never>(SERVICE_TYPES);
+  const entries = new Entries([{ name: null, source: serviceReader(() => 0), handlers: registry }]);
+  return { entries, registry };
+}
+
 describe("HandlerRegistry", () => {
   it("gives an event to its handlers in order of registration, whatever the kind", () => {
-    const registry = new HandlerRegistry<never>();
+    const registry = new HandlerRegistry<never>(SERVICE_TYPES);
     const [first, second, third, fourth] = [() => 1, () => 2, () => 3, () => 4];
     registry.onAny(first);
     registry.on("message.sent", second);
@@ -21,21 +29,21 @@ describe("HandlerRegistry", () => {
   });
 
   it("counts handlers that came after an event was asked about", () => {
-    const registry = new HandlerRegistry<never>();
+    const registry = new HandlerRegistry<never>(SERVICE_TYPES);
     expect(registry.handlersFor("message.sent", false)).toEqual([]);
     registry.onAny(nothing);
     expect(registry.handlersFor("message.sent", false)).toEqual([nothing]);
   });
 
   it("keeps nothing for unknown types, which come from outside without bound", () => {
-    const registry = new HandlerRegistry<never>();
+    const registry = new HandlerRegistry<never>(SERVICE_TYPES);
     registry.onAny(nothing);
     registry.freeze();
     expect(registry.handlersFor("message.read", false)).not.toBe(registry.handlersFor("message.read", false));
   });
 
   it("gives unknown types to onUnknown and onAny only (RCV-11)", () => {
-    const registry = new HandlerRegistry<never>();
+    const registry = new HandlerRegistry<never>(SERVICE_TYPES);
     const [known, unknown, any] = [() => 1, () => 2, () => 3];
     registry.on("message.sent", known);
     registry.onUnknown(unknown);
@@ -47,7 +55,7 @@ describe("HandlerRegistry", () => {
   });
 
   it("gives late events to onLate only (RCV-7)", () => {
-    const registry = new HandlerRegistry<never>();
+    const registry = new HandlerRegistry<never>(SERVICE_TYPES);
     const [any, late] = [() => 1, () => 2];
     registry.onAny(any);
     expect(registry.lateEvents).toBe("record");
@@ -59,44 +67,44 @@ describe("HandlerRegistry", () => {
   });
 
   it("knows whether there is any handler, and which outbound types have one", () => {
-    const registry = new HandlerRegistry<never>();
+    const { entries, registry } = entriesOf();
     expect(registry.isEmpty).toBe(true);
-    registry.addHook("error", nothing);
+    entries.addHook("error", nothing);
     expect(registry.isEmpty).toBe(true);
     registry.onLate(nothing);
     expect(registry.isEmpty).toBe(false);
-    const other = new HandlerRegistry<never>();
+    const other = new HandlerRegistry<never>(SERVICE_TYPES);
     other.on("message.sent", nothing);
     expect(other.isEmpty).toBe(false);
     registry.on(["message.inbound", "message.sent"], nothing);
     registry.on("message.sent", nothing);
-    expect(registry.outboundTypes).toEqual(["message.sent"]);
+    expect(registry.orderedTypes).toEqual(["message.sent"]);
     registry.onAny(nothing);
     registry.onUnknown(nothing);
     registry.onAny(nothing);
-    expect(registry.outboundTypes).toEqual(["message.sent", "any", "unknown"]);
+    expect(registry.orderedTypes).toEqual(["message.sent", "any", "unknown"]);
   });
 
   it("keeps hooks in order", () => {
-    const registry = new HandlerRegistry<never>();
+    const { entries } = entriesOf();
     const [first, second] = [() => 1, () => 2];
-    registry.addHook("deadLetter", first);
-    registry.addHook("deadLetter", second);
-    registry.addHook("conflict", first);
-    expect(registry.hooks).toEqual({ conflict: [first], error: [], deadLetter: [first, second] });
+    entries.addHook("deadLetter", first);
+    entries.addHook("deadLetter", second);
+    entries.addHook("conflict", first);
+    expect(entries.hooks).toEqual({ conflict: [first], error: [], deadLetter: [first, second] });
   });
 
-  it.each<[string, (registry: HandlerRegistry<never>) => void]>([
+  it.each<[string, (registry: HandlerRegistry<never>, entries: Entries<never>) => void]>([
     ["on", (registry) => registry.on("message.sent", nothing)],
     ["onAny", (registry) => registry.onAny(nothing)],
     ["onUnknown", (registry) => registry.onUnknown(nothing)],
     ["onLate", (registry) => registry.onLate(nothing)],
-    ["addHook", (registry) => registry.addHook("error", nothing)],
+    ["addHook", (_, entries) => entries.addHook("error", nothing)],
   ])("refuses %s() once it is frozen", (_, register) => {
-    const registry = new HandlerRegistry<never>();
-    register(registry);
-    registry.freeze();
-    expect(() => register(registry)).toThrow(
+    const { entries, registry } = entriesOf();
+    register(registry, entries);
+    entries.freeze();
+    expect(() => register(registry, entries)).toThrow(
       expect.objectContaining({
         code: "already_started",
         message: expect.stringMatching(/^Handlers must be registered/),
@@ -105,7 +113,7 @@ describe("HandlerRegistry", () => {
   });
 
   it("names the likely type for a misspelled one, and says where later types go", () => {
-    const registry = new HandlerRegistry<never>();
+    const registry = new HandlerRegistry<never>(SERVICE_TYPES);
     const misspelled = "message.delivered" as "message.delivery";
     const hint = 'Did you mean "message.delivery"? Types that the service adds later reach onUnknown().';
     const message = `on() knows no event type "message.delivered". ${hint}`;
@@ -119,7 +127,7 @@ describe("HandlerRegistry", () => {
   it.each([[undefined], [null], [7], [[]], [[undefined]]])(
     "refuses %j for a type, which no event would have",
     (wrong) => {
-      const registry = new HandlerRegistry<never>();
+      const registry = new HandlerRegistry<never>(SERVICE_TYPES);
       const message = expect.stringContaining('such as "message.inbound"');
       const refused = expect.objectContaining({ code: "invalid_option", message });
       expect(() => registry.on(wrong as unknown as "message.sent", nothing)).toThrow(refused);
@@ -133,13 +141,13 @@ describe("HandlerRegistry", () => {
     ["text", "string"],
     [{}, "object"],
   ])("refuses %j for a handler", (wrong, shown) => {
-    const registry = new HandlerRegistry<never>();
+    const { entries, registry } = entriesOf();
     const handler = wrong as unknown as () => void;
     const error = expect.objectContaining({
       ...{ code: "invalid_option", message: `A handler must be a function, not ${shown}.` },
     });
     expect(() => registry.on("message.sent", handler)).toThrow(error);
     expect(() => registry.onLate(handler)).toThrow(error);
-    expect(() => registry.addHook("error", handler)).toThrow(error);
+    expect(() => entries.addHook("error", handler)).toThrow(error);
   });
 });

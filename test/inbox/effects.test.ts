@@ -4,10 +4,10 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { LeaseLost, PermanentError } from "../../src/errors.ts";
-import type { HandlerContext, HandlerRegistry } from "../../src/inbox/handlers.ts";
+import type { HandlerContext } from "../../src/inbox/handlers.ts";
 import { PROBE_MS } from "../../src/inbox/worker.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { Bench, type BenchOptions, rounds } from "./bench.ts";
+import { Bench, type BenchOptions, type Handlers, rounds } from "./bench.ts";
 
 type Tx = SqliteDatabase;
 const cleanUps: (() => Promise<void>)[] = [];
@@ -17,10 +17,7 @@ afterEach(async () => {
 });
 
 /** A bench on an inbox file with a table of the application's own. */
-async function sqliteBench(
-  register: (on: HandlerRegistry<Tx>) => void,
-  options: Omit<BenchOptions<Tx>, "register"> = {},
-) {
+async function sqliteBench(register: (on: Handlers<Tx>) => void, options: Omit<BenchOptions<Tx>, "register"> = {}) {
   const directory = await mkdtemp(join(tmpdir(), "oncehook-"));
   const path = join(directory, "inbox.db");
   const user = new Database(path);

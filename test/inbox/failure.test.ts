@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { KeyringError, PermanentError, SetupError, StoreError } from "../../src/errors.ts";
-import { parseEvent } from "../../src/events/parse.ts";
-import type { WebhookEvent } from "../../src/events/types.ts";
 import { describeFailure, explained, failureCode } from "../../src/inbox/masking.ts";
-import { inboundBody } from "../events/examples.ts";
+import { parseEvent } from "../../src/service/parse.ts";
+import type { WebhookEvent } from "../../src/service/types.ts";
+import { inboundBody } from "../service/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {
   const json = JSON.parse(inboundBody) as { data: object };

@@ -12,6 +12,7 @@ const DELIVERY = {
   slot: "current",
   late: false,
   durationMs: 1,
+  source: null,
 } as const;
 const ATTEMPT = { ending: "handled", errorCode: null, durationMs: 1 } as const;
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseEvent } from "../../src/events/parse.ts";
-import type { WebhookEvent } from "../../src/events/types.ts";
 import { maskText } from "../../src/inbox/masking.ts";
 import { maskNumbers } from "../../src/internal/logger.ts";
-import { inboundBody } from "../events/examples.ts";
+import { parseEvent } from "../../src/service/parse.ts";
+import type { WebhookEvent } from "../../src/service/types.ts";
+import { inboundBody } from "../service/examples.ts";
 import { sized } from "../setup/form.ts";
 
 function inboundWith(body: string): WebhookEvent {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PermanentError, RetryAfter } from "../../src/errors.ts";
 import { settleFor } from "../../src/inbox/completion.ts";
-import { failed, type Verdict } from "../../src/inbox/handlers.ts";
+import { failed, type Verdict } from "../../src/inbox/runner.ts";
 
 const lease = { lane: 1, epoch: 2, event: 3, attempt: 1 };
 const policy = { maxAttempts: 3, onDead: "block" as const, random: () => 0 };

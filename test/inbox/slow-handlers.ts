@@ -1,6 +1,6 @@
 /** Handlers that a test ends by hand, and workers that hold leases ahead. */
-import type { HandlerRegistry } from "../../src/inbox/handlers.ts";
-import { type BenchOptions, deferred, openBench, rounds } from "./bench.ts";
+
+import { type BenchOptions, deferred, type Handlers, openBench, rounds } from "./bench.ts";
 
 /** A handler that each test ends by hand: `running` counts, `ends` lets the oldest go. */
 export function slowHandlers() {
@@ -29,7 +29,7 @@ export function slowHandlers() {
 export async function takenAhead(counts: { quick: number; slow: number }, options: BenchOptions<never>) {
   const slow = slowHandlers();
   let quick = true;
-  const register = (on: HandlerRegistry<never>) => on.onAny(() => (quick ? undefined : slow.handler()));
+  const register = (on: Handlers<never>) => on.onAny(() => (quick ? undefined : slow.handler()));
   const bench = await openBench({ ...options, register });
   bench.worker.start();
   await bench.acceptMany(counts.quick, "quick");

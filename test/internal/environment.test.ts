@@ -4,7 +4,7 @@ import { drainRoute } from "../../adapters/next.ts";
 import { createClient } from "../../src/client/index.ts";
 import { httpPublisher } from "../../src/forward/index.ts";
 import { createReceiver, createVerifier, type Keyring, SetupError } from "../../src/index.ts";
-import { withStandIns } from "../../src/signature/keyring.ts";
+import { withStandIns } from "../../src/service/keyring.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresSecrets, postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteSecrets } from "../../src/stores/sqlite.ts";

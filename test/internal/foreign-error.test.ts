@@ -65,7 +65,7 @@ describe("applicationFrames()", () => {
     ["a package", "Client.query (/app/node_modules/pg/lib/client.js:526:17)", null],
     ["a package of Windows", "Client.query (C:\\app\\node_modules\\pg\\client.js:526:17)", null],
     ["code without a file", "eval (eval at run (/app/a.js:1:1), <anonymous>:1:1)", null],
-    ["oncehook", `callHandlers (${join(process.cwd(), "src/inbox/handlers.ts")}:142:5)`, null],
+    ["oncehook", `callHandlers (${join(process.cwd(), "src/inbox/runner.ts")}:142:5)`, null],
   ])("of %s are these", (_what, line, frame) => {
     expect(applicationFrames(withStack(line))).toEqual(frame === null ? [] : [frame]);
   });

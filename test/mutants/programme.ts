@@ -1,4 +1,4 @@
-/** `npm run prove -- mutants`: src/signature with one thing changed, 1,400 times (`--full` all of it, and the core): a test notices each. */
+/** `npm run prove -- mutants`: what verifies a delivery, with one thing changed, 1,400 times (`--full` all of it, and the core): a test notices each. */
 import { fileURLToPath } from "node:url";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
 import { EXPLAINED } from "./explained.ts";
@@ -13,7 +13,7 @@ const ONLY = process.env.ROOMS?.split(",") ?? null;
 
 export const mutants: Programme = {
   name: "mutants",
-  what: "the tests kill every mutant of src/signature, 95 % of events and inbox, 90 % of the core, but those with a written reason",
+  what: "the tests kill every mutant of what verifies a delivery, 95 % of events and inbox, 90 % of the core, but those with a written reason",
   async run({ full, say }: Terms): Promise<Proof> {
     const all = full || ONLY !== null ? [SIGNATURE, ...OTHER_ROOMS] : [SIGNATURE];
     const rooms = all.filter(({ name }) => ONLY === null || ONLY.includes(name));

@@ -12,14 +12,33 @@ export interface Room {
 
 export const SIGNATURE: Room = {
   name: "signature",
-  sources: ["src/signature/**/*.ts"],
+  sources: [
+    "src/service/keyring*.ts",
+    "src/service/secret*.ts",
+    "src/service/sign.ts",
+    "src/service/verify*.ts",
+    "src/sources/headers.ts",
+    "src/sources/hmac-key.ts",
+    "src/sources/keyring-provider.ts",
+    "src/internal/same-secret.ts",
+  ],
   // What a build may lack is tested where each maker of a secret is.
-  tests: ["test/signature/**/*.test.ts", "test/internal/environment.test.ts"],
+  tests: ["test/service/**/*.test.ts", "test/sources/**/*.test.ts", "test/internal/environment.test.ts"],
   least: 100,
 };
 
 export const OTHER_ROOMS: readonly Room[] = [
-  { name: "events", sources: ["src/events/**/*.ts"], tests: ["test/events/**/*.test.ts"], least: 95 },
+  {
+    name: "events",
+    sources: ["src/service/parse.ts", "src/internal/json.ts", "src/inbox/lane-key.ts"],
+    tests: [
+      "test/service/**/*.test.ts",
+      "test/inbox/lane-key.test.ts",
+      "test/internal/content.test.ts",
+      "test/internal/structure.test.ts",
+    ],
+    least: 95,
+  },
   {
     name: "inbox",
     sources: ["src/inbox/**/*.ts"],

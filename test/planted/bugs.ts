@@ -63,13 +63,14 @@ export const BUGS: readonly Bug[] = [
     says: "twice msg_",
     edits: [
       edit(
-        "src/receiver/http.ts",
-        "newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),",
-        `{
-          ...newEvent(parsed.event, bytes, verified, engine.options.gapWaitMs),
-          lane: { apiClientId: "", tag: "unlaned", messageId: Buffer.from(checked?.candidates[0] ?? []).toString("hex") },
+        "src/service/source.ts",
+        "const toStore = () => newEvent(event, body, { signedAt, trace }, gapWaitMs);",
+        `const signature = claimed.timestamp === null ? [] : (claimed.candidates[0] ?? []);
+        const toStore = (): NewEvent => ({
+          ...newEvent(event, body, { signedAt, trace }, gapWaitMs),
+          lane: { apiClientId: "", tag: "unlaned", messageId: Buffer.from(signature).toString("hex") },
           sequence: 0,
-        },`,
+        });`,
       ),
     ],
   },
@@ -79,7 +80,7 @@ export const BUGS: readonly Bug[] = [
     says: UNSIGNED,
     edits: [
       edit(
-        "src/signature/verify.ts",
+        "src/service/verify.ts",
         "timingSafeEqual(expected, candidate)",
         "timingSafeEqual(expected.subarray(0, 16), candidate.subarray(0, 16))",
       ),
@@ -91,7 +92,7 @@ export const BUGS: readonly Bug[] = [
     says: UNSIGNED,
     edits: [
       edit(
-        "src/signature/verify.ts",
+        "src/service/verify.ts",
         'const bytes = typeof body === "string" ? Buffer.from(body) : body;',
         `let bytes = Buffer.from(body);
         try {
@@ -138,7 +139,7 @@ export const BUGS: readonly Bug[] = [
     says: "(too old or from the future) was accepted wrongly",
     edits: [
       edit(
-        "src/signature/verify.ts",
+        "src/service/verify.ts",
         'return timestamp - now > tolerance.futureMs ? "timestamp_in_future" : null;',
         "return null;",
       ),
@@ -149,9 +150,9 @@ export const BUGS: readonly Bug[] = [
     caughtBy: "fuzz",
     says: "an empty text, to the verifier: a request that is signed with nothing passes",
     edits: [
-      edit("src/signature/secret.ts", 'if (text === "") throw', 'if (text === "never") throw'),
-      edit("src/signature/secret.ts", 'if (text.trim() === "") throw', 'if (text.trim() === "never") throw'),
-      edit("src/signature/secret.ts", "const MIN_SECRET_BYTES = 16;", "const MIN_SECRET_BYTES = 0;"),
+      edit("src/service/secret.ts", 'if (text === "") throw', 'if (text === "never") throw'),
+      edit("src/service/secret.ts", 'if (text.trim() === "") throw', 'if (text.trim() === "never") throw'),
+      edit("src/service/secret.ts", "const MIN_SECRET_BYTES = 16;", "const MIN_SECRET_BYTES = 0;"),
     ],
   },
   {
@@ -168,7 +169,7 @@ export const BUGS: readonly Bug[] = [
       edit(
         "src/receiver/body-limits.ts",
         'import type { Clock, Timer } from "../internal/clock.ts";',
-        `import { parseEvent } from "../events/parse.ts";
+        `import { parseEvent } from "../service/parse.ts";
         import type { Clock, Timer } from "../internal/clock.ts";`,
       ),
     ],
@@ -179,7 +180,7 @@ export const BUGS: readonly Bug[] = [
     says: "(body, decodes alike) was accepted, and nobody signed it",
     edits: [
       edit(
-        "src/signature/verify.ts",
+        "src/service/verify.ts",
         "key.hmac.digest(signedText, bytes)",
         "key.hmac.digest(signedText, Buffer.from(new TextDecoder().decode(bytes)))",
       ),
@@ -214,7 +215,7 @@ export const BUGS: readonly Bug[] = [
     name: "header join",
     caughtBy: "fuzz",
     says: "(timestamp, several) was accepted, and nobody signed it",
-    edits: [edit("src/signature/verify.ts", 'value.length > 0 ? value.join(", ")', "value.length > 0 ? value[0]")],
+    edits: [edit("src/sources/headers.ts", 'value.length > 0 ? value.join(", ")', "value.length > 0 ? value[0]")],
   },
   {
     name: "redirects followed",

@@ -138,10 +138,10 @@ describe("opening", () => {
   it("refuses an inbox of a newer version whose rows it can not read, and takes one that it can", async () => {
     const schema = newSchema();
     await open(schema);
-    await sql(`update ${schema}.meta set value = '7' where key = 'schema'`);
+    await sql(`update ${schema}.meta set value = '8' where key = 'schema'`);
     await expect(open(schema)).resolves.toBeDefined();
-    await sql(`update ${schema}.meta set value = '7' where key = 'min_reader'`);
-    await expect(open(schema)).rejects.toMatchObject({ code: "inbox_too_new", fields: { schema: 7 } });
+    await sql(`update ${schema}.meta set value = '8' where key = 'min_reader'`);
+    await expect(open(schema)).rejects.toMatchObject({ code: "inbox_too_new", fields: { schema: 8 } });
   });
 
   it("changes nothing of an inbox that needs a migration when told to check", async () => {

@@ -165,7 +165,7 @@ describe("the migrations after the first", () => {
   it("is refused in a schema of a version whose rows can not be read", async () => {
     const schema = newSchema();
     await secretsIn({ schema, sealing }).read("inbound");
-    await sql(`update ${schema}.meta set value = '7' where key in ('schema', 'min_reader')`);
+    await sql(`update ${schema}.meta set value = '8' where key in ('schema', 'min_reader')`);
     expect(await failureOf(secretsIn({ schema, sealing }).read("inbound"))).toMatchObject({ code: "inbox_too_new" });
   });
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { SecretStore } from "../../src/signature/secret-store.ts";
+import type { SecretStore } from "../../src/service/secret-store.ts";
 import { type PgPool, type PostgresSecretsOptions, postgresSecrets } from "../../src/stores/postgres.ts";
 import { newPool } from "./place.ts";
 

@@ -1,4 +1,10 @@
 /** The history checker of all proof programmes: what was sent, acknowledged, handled and stored, against what the package promises. */
+import { identityOf } from "../../src/inbox/lane-key.ts";
+
+/** The identity of an event of a second source in the same inbox, which receivers of the programmes have as `billing`. */
+export function billIdentity(id: string, type: string): string {
+  return identityOf({ apiClientId: "billing", tag: "single", messageId: id }, 0, type);
+}
 
 /** An event, by what names it. */
 export interface EventName {

@@ -1,8 +1,8 @@
 /** What the history checker asks of an inbox on SQLite: the table that handlers write, and what a file tells at the end or after a kill. */
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
-import { identityOf } from "../../src/events/parse.ts";
-import type { HandlerContext, WebhookEvent } from "../../src/index.ts";
+import { identityOf } from "../../src/inbox/lane-key.ts";
+import type { HandlerContext } from "../../src/index.ts";
 import { outcomeWord, stateWord, tagWord } from "../../src/stores/database.ts";
 import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
 import { endOf, type HandledEffect, type StoredEvent } from "./history.ts";
@@ -14,12 +14,11 @@ export function makeEffectTable(db: SqliteDatabase): void {
 }
 
 /** The one effect of an event, to be called in `ctx.commit`. */
-export function writeEffect<Tx>(db: SqliteDatabase, event: WebhookEvent, ctx: HandlerContext<Tx>): void {
-  const sequence = "sequence" in event && typeof event.sequence === "number" ? event.sequence : 0;
+export function writeEffect<Tx>(db: SqliteDatabase, ctx: HandlerContext<Tx>): void {
   db.prepare("insert into effect (identity, message, sequence, attempt, late, replay) values (?, ?, ?, ?, ?, ?)").run(
     ctx.identity,
     ctx.meta.lane.messageId,
-    sequence,
+    ctx.meta.sequence,
     ctx.attempt,
     Number(ctx.outOfOrder),
     Number(ctx.replay),

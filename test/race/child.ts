@@ -3,21 +3,36 @@ import { createServer, type RequestListener } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
-import { createReceiver, eventIdentity, type KnownEvent } from "../../src/index.ts";
+import {
+  createReceiver,
+  type EventsOf,
+  eventIdentity,
+  type HandlerContext,
+  type KnownEvent,
+  type SourcesReceiver,
+} from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { service, stripe } from "../../src/presets/index.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { TEST_SECRET } from "../../src/testing/index.ts";
+import { TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
+import { billIdentity } from "../prove/history.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { Bystander } from "./bystander.ts";
 import type { RacerOptions } from "./racers.ts";
 
 const { place, naive } = JSON.parse(process.argv[2] ?? "{}") as RacerOptions;
-const common = { secrets: TEST_SECRET, logger: silentLogger };
+const sources = { messages: service({ secrets: TEST_SECRET }), billing: stripe({ secrets: TEST_SECRETS.stripe }) };
+const common = { sources, logger: silentLogger };
 
 /** What the naive one does between looking and inserting takes its time. */
 const NAIVE_WORK_MS = 5;
+
+interface Bill {
+  readonly id: string;
+  readonly type: string;
+}
 
 /** What answers requests, and what ends it. */
 interface Racer {
@@ -30,25 +45,37 @@ async function onSqlite(path: string): Promise<Racer> {
   const { driver } = bystander;
   const store = sqliteStore(path, { driver, onOpen: makeEffectTable, minFreeBytes: 0 });
   const receiver = createReceiver({ ...common, store });
-  receiver.onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
+  const listener = listenerOf(receiver, (_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)));
   await receiver.start();
   bystander.join(path);
   const stop = async () => {
     await receiver.stop();
     bystander.leave();
   };
-  return { listener: nodeWebhook(receiver), stop };
+  return { listener, stop };
+}
+
+/** The two sources of a receiver, each at its path. */
+function listenerOf<Tx>(
+  receiver: SourcesReceiver<Tx, EventsOf<typeof sources>>,
+  handler: (event: object, ctx: HandlerContext<Tx>) => void,
+): RequestListener {
+  const listeners = {
+    "/messages": nodeWebhook(receiver.source("messages").onAny(handler)),
+    "/billing": nodeWebhook(receiver.source("billing").onAny(handler)),
+  };
+  return (request, response) => listeners[request.url as keyof typeof listeners](request, response);
 }
 
 async function onPostgres(url: string, schema: string): Promise<Racer> {
   const receiver = createReceiver({ ...common, store: postgresStore(url, { schema, maxConnections: 5 }) });
   const insert = `insert into ${schema}_effect (identity, message, sequence, attempt, late, replay) values ($1, $2, $3, $4, $5, $6)`;
-  receiver.onAny((_event, ctx) => {
-    const row = [ctx.identity, ctx.meta.lane.messageId, 1, ctx.attempt, ctx.outOfOrder, ctx.replay];
+  const listener = listenerOf(receiver, (_event, ctx) => {
+    const row = [ctx.identity, ctx.meta.lane.messageId, ctx.meta.sequence, ctx.attempt, ctx.outOfOrder, ctx.replay];
     ctx.commit((client) => client.query(insert, row));
   });
   await receiver.start();
-  return { listener: nodeWebhook(receiver), stop: () => receiver.stop() };
+  return { listener, stop: () => receiver.stop() };
 }
 
 /** The control: between looking and inserting somebody else can do the same, and no index is in the way. */
@@ -64,8 +91,8 @@ function naively(path: string): Racer {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const body = Buffer.concat(chunks);
-    const event = JSON.parse(body.toString()) as KnownEvent;
-    const identity = eventIdentity(event, body);
+    const event = JSON.parse(body.toString()) as KnownEvent | Bill;
+    const identity = "id" in event ? billIdentity(event.id, event.type) : eventIdentity(event, body);
     const isKnown = find.get(identity) !== undefined;
     await sleep(NAIVE_WORK_MS);
     if (!isKnown) insert.run(identity, "messageId" in event ? event.messageId : "");

@@ -1,13 +1,20 @@
 /** One race after the other in one place, and what its inbox holds at the end. */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { identityOf } from "../../src/events/parse.ts";
+import { identityOf } from "../../src/inbox/lane-key.ts";
 import { eventIdentity, type InboxStore, openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { fixtures } from "../../src/testing/index.ts";
-import { type Breach, breachesOf, endOf, type HandledEffect, type StoredEvent } from "../prove/history.ts";
+import {
+  type Breach,
+  billIdentity,
+  breachesOf,
+  endOf,
+  type HandledEffect,
+  type StoredEvent,
+} from "../prove/history.ts";
 import { contentsOf } from "../prove/sqlite-inbox.ts";
 import { type RacePlace, Racers } from "./racers.ts";
 
@@ -66,10 +73,8 @@ async function sendEach(racers: Racers, events: number): Promise<Sent> {
   const problems: string[] = [];
   const outcomes = { accepted: 0, duplicates: 0 };
   for (let index = 0; index < events; index++) {
-    const event = fixtures.queued({ messageId: `msg_${index}`, occurredAt: Date.now() });
-    const identity = eventIdentity(event, Buffer.from(JSON.stringify(event)));
+    const { identity, answers } = await (index % 2 === 0 ? sendMessage(racers, index) : sendBill(racers, index));
     sent.push(identity);
-    const answers = await racers.send(event, COPIES);
     const strange = answers.filter(({ status }) => status < 200 || status >= 300);
     problems.push(...strange.map(({ status }) => `event ${index} was answered with ${status}`));
     if (strange.length < COPIES) acknowledged.add(identity);
@@ -78,6 +83,18 @@ async function sendEach(racers: Racers, events: number): Promise<Sent> {
     outcomes.duplicates += count("duplicate");
   }
   return { sent, acknowledged, problems, ...outcomes };
+}
+
+async function sendMessage(racers: Racers, index: number) {
+  const event = fixtures.queued({ messageId: `msg_${index}`, occurredAt: Date.now() });
+  const identity = eventIdentity(event, Buffer.from(JSON.stringify(event)));
+  return { identity, answers: await racers.send("/messages", event, COPIES) };
+}
+
+/** An event of another source, in the same inbox. */
+async function sendBill(racers: Racers, index: number) {
+  const event = fixtures.stripe({ id: `evt_${index}` });
+  return { identity: billIdentity(event.id, event.type), answers: await racers.send("/billing", event, COPIES) };
 }
 
 /** Handlers may still run when the last delivery is answered. */

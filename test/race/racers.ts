@@ -48,12 +48,13 @@ export class Racers {
   }
 
   /** Sends `event` so many times at once, to each in turn, written in several ways that mean the same. */
-  send(event: object, times: number): Promise<readonly Answered[]> {
+  send(path: "/messages" | "/billing", event: object, times: number): Promise<readonly Answered[]> {
     return Promise.all(
       Array.from({ length: times }, (_, copy) => {
         const process = copy % this.#ports.length;
-        const signed = signedRequest(JSON.stringify(event, null, copy % 3));
-        return post(this.#ports[process] ?? 0, this.#agents[process] ?? new Agent(), signed);
+        const content = JSON.stringify(event, null, copy % 3);
+        const signed = signedRequest(content, path === "/billing" ? { source: "stripe" } : {});
+        return post(this.#ports[process] ?? 0, path, this.#agents[process] ?? new Agent(), signed);
       }),
     );
   }
@@ -66,11 +67,11 @@ export class Racers {
   }
 }
 
-function post(port: number, agent: Agent, { headers, body, method }: SignedRequest): Promise<Answered> {
+function post(port: number, path: string, agent: Agent, { headers, body, method }: SignedRequest): Promise<Answered> {
   const sent = { ...headers, "content-length": body.byteLength };
   return new Promise((resolve) => {
     const none = () => resolve({ status: 0, outcome: "" });
-    const outgoing = request({ host: "127.0.0.1", port, agent, method, headers: sent }, (response) => {
+    const outgoing = request({ host: "127.0.0.1", port, path, agent, method, headers: sent }, (response) => {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
         text += chunk;

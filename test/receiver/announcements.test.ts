@@ -1,8 +1,8 @@
 /** What the hooks and the log are told of conflicts, failures and dead letters: ids, codes and counts, no content. */
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { eventIdentity } from "../../src/events/parse.ts";
 import { type ConflictNotice, PermanentError, RetryAfter } from "../../src/index.ts";
+import { eventIdentity } from "../../src/service/parse.ts";
 import { idleTurns, type LogLine, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 

@@ -1,8 +1,8 @@
 /** Signed bodies that are no events: kept once, bounded, and accepted after all when a later version can read them. */
 import { describe, expect, it } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
-import { sha256 } from "../../src/events/parse.ts";
 import { createReceiver, type Keyring, OncehookError, type Receiver, signPayload } from "../../src/index.ts";
+import { sha256 } from "../../src/internal/json.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { serve } from "../adapters/serving.ts";

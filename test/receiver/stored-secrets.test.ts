@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { createVerifier } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createVerifier } from "../../src/receiver/verifier.ts";
-import type { SecretSlots, SecretStore } from "../../src/signature/secret-store.ts";
+import type { SecretSlots, SecretStore } from "../../src/service/secret-store.ts";
 import { sqliteSecrets } from "../../src/stores/sqlite.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import {

@@ -2,7 +2,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { signPayload } from "../../src/index.ts";
-import { opensslHmac } from "../signature/openssl.ts";
+import { opensslHmac } from "../service/openssl.ts";
 import { DAY, MINUTE, memoryBench, newInboxFile, SECRET, sqliteBench, until, type Wish } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 

@@ -1,7 +1,6 @@
 /** Verification alone, without an inbox: the same checks in the same order, and an answer for everything. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { type Keyring, type KeyringContext, SetupError } from "../../src/index.ts";
-import { createVerifier } from "../../src/receiver/verifier.ts";
+import { createVerifier, type Keyring, type KeyringContext, SetupError } from "../../src/index.ts";
 import { incoming, recordedLog, SECRET, type Wish } from "./bench.ts";
 import { inbound } from "./events.ts";
 

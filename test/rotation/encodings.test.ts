@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { adoptSecret, rotateSecret } from "../../src/rotation/index.ts";
-import type { Keyring } from "../../src/signature/keyring.ts";
-import { storedKeyring } from "../../src/signature/keyring-source.ts";
-import { verifySignature } from "../../src/signature/verify-signature.ts";
+import type { Keyring } from "../../src/service/keyring.ts";
+import { storedKeyring } from "../../src/service/keyring-source.ts";
+import { verifySignature } from "../../src/service/verify-signature.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { type Caught, send, startCatcher, tokenOf } from "../emulator/support.ts";
 import { failureOf, MINUTE_MS, serviceSecret, startSetting, whileTimePasses } from "./support.ts";

@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { rotateSecret, rotationStatus } from "../../src/rotation/index.ts";
-import { compileKeyring } from "../../src/signature/keyring.ts";
-import { storedKeyring } from "../../src/signature/keyring-source.ts";
+import { compileKeyring } from "../../src/service/keyring.ts";
+import { storedKeyring } from "../../src/service/keyring-source.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import { FIRST_SECRET, failureOf, type Setting, sightingOf, startSetting } from "./support.ts";
 

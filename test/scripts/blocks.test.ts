@@ -23,6 +23,8 @@ describe("examplesOf()", () => {
   });
 
   it("reads what a server serves, and why a block is left out", () => {
+    const [bills] = examplesOf("a.md", `<!-- example: s, serves /hooks for stripe -->\n${block("a")}`);
+    expect(bills).toMatchObject({ serves: "/hooks", servesFor: "stripe" });
     const text = `<!-- example: s, serves /hooks -->\n${block("a")}<!-- no-run: needs a disk -->\n${block("b")}<!-- no-check: wrong -->\n${block("c")}`;
     expect(examplesOf("a.md", text).map(({ serves, leftOut }) => serves ?? leftOut)).toEqual([
       "/hooks",

@@ -1,6 +1,6 @@
 /** What became of a world: the history checker's verdict, and what only a world that stands still at its end can show. */
 
-import { identityOf } from "../../src/events/parse.ts";
+import { identityOf } from "../../src/inbox/lane-key.ts";
 import type { EventRecord } from "../../src/index.ts";
 import { breachesOf, breachLines, endOf, type History, type StoredEvent } from "../prove/history.ts";
 import { markerIn } from "./handlers.ts";

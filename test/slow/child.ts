@@ -34,8 +34,8 @@ const tenant = ({ url = "" }: { url?: string | undefined }) => url.split("/").at
 
 const receiver = createReceiver({ secrets, store, logger: silentLogger, maxBodyBytes: MIB });
 receiver
-  .onAny((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)))
-  .onLate((event, ctx) => ctx.commit((db) => writeEffect(db, event, ctx)));
+  .onAny((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)))
+  .onLate((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)));
 
 async function listening(): Promise<Server> {
   if (flaw !== "none") return createServer(TIMEOUTS, carelessly(receiver, flaw, tenant));

@@ -41,7 +41,7 @@ function handle(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): void 
   if (leaks) kept.push(event, Uint8Array.from(ctx.rawBody));
   const fails = messageId.startsWith("poison") || (messageId.startsWith("flaky") && ctx.attempt === 1);
   if (fails) throw new RetryAfter(AGAIN_AFTER_MS);
-  ctx.commit((db) => writeEffect(db, event, ctx));
+  ctx.commit((db) => writeEffect(db, ctx));
 }
 receiver.onAny(handle).onLate(handle);
 

@@ -1,7 +1,7 @@
 /** Whoever looks after the inbox, from a process of its own: replays, discards, prunes, waits for rest, and holds each day against what was sent. */
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { identityOf } from "../../src/events/parse.ts";
+import { identityOf } from "../../src/inbox/lane-key.ts";
 import { type EventRecord, type Inbox, openInbox } from "../../src/index.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";

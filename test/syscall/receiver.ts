@@ -21,8 +21,8 @@ export function receiverOn(
     ...{ secrets: TEST_SECRET, store, clock, logger: silentLogger, maxAttempts: 100 },
     retention: { handledBodiesMs: KEEP_MS, otherBodiesMs: KEEP_MS, identitiesMs: KEEP_MS, deadMs: KEEP_MS },
   });
-  const handle = async (event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>) => {
-    ctx.commit((db) => writeEffect(db, event, ctx));
+  const handle = async (_event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>) => {
+    ctx.commit((db) => writeEffect(db, ctx));
     // Some end in the turn that accepted them, others in a later one.
     for (let turn = 0; turn < ctx.meta.eventId % 3; turn++) await setImmediate();
   };

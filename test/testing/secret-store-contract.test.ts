@@ -1,6 +1,6 @@
 /** The contract of secret stores, on those of this package and on spoilt ones. */
 import { describe, expect, it, test } from "vitest";
-import type { SecretStore } from "../../src/signature/secret-store.ts";
+import type { SecretStore } from "../../src/service/secret-store.ts";
 import { secretStoreContract } from "../../src/testing/contracts/secret-store.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 

@@ -1,13 +1,14 @@
 /** The inbox: where it lies, whether it opens, who works on it, and what waits in it. */
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { openInbox } from "../../create.ts";
 import { OncehookError } from "../../errors.ts";
 import type { InboxStats, InstanceRecord } from "../../inbox/record.ts";
 import type { InboxStore } from "../../inbox/store.ts";
 import { type Clock, sleep, systemClock } from "../../internal/clock.ts";
 import { silentLogger } from "../../internal/logger.ts";
-import { type Inbox, openInbox } from "../../receiver/open-inbox.ts";
-import { compileKeyring } from "../../signature/keyring.ts";
+import type { Inbox } from "../../receiver/open-inbox.ts";
+import { compileKeyring } from "../../service/keyring.ts";
 import { type Kept, lookForPooler } from "../../stores/postgres/open.ts";
 import { loadPool, PgStatements, withSession } from "../../stores/postgres/session.ts";
 import { cautionsAbout, type FileSystemType } from "../../stores/sqlite/connection.ts";

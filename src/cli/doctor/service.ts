@@ -14,7 +14,7 @@ import { SetupError } from "../../errors.ts";
 import type { Clock } from "../../internal/clock.ts";
 import { silentLogger } from "../../internal/logger.ts";
 import { BAD_PORT, hasCredentials, isBadPort, isPrivateHost } from "../../internal/network.ts";
-import type { WebhookKind } from "../../internal/webhook-kind.ts";
+import type { WebhookKind } from "../../service/webhook-kind.ts";
 import { inFlags } from "../flags.ts";
 import { counted } from "../terminal.ts";
 import { type Finding, named, ok, problem, ServiceClock, warning } from "./finding.ts";

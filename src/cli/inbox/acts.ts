@@ -35,6 +35,7 @@ const REASONS: Readonly<Record<RowRefusal, string>> = {
   body_pruned: "its body was pruned or erased",
   wrong_state: "its state does not allow this",
   invalid_event: "its body is still not a valid event for this version, or its secret does not cover this event",
+  source_needed: "it came through a source that only the application has: replay it there",
 };
 
 interface RowAct {

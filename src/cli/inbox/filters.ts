@@ -13,6 +13,7 @@ export interface FilterFlags {
   readonly type?: string;
   readonly message?: string;
   readonly client?: string;
+  readonly source?: string;
   readonly reference?: string;
   readonly number?: string;
   readonly error?: string;
@@ -30,6 +31,7 @@ export function addFilterFlags(command: Command, states: readonly EventState[]):
     .option("--type <type>", "events of this type: message.failed")
     .option("--message <id>", "events of this message")
     .option("--client <id>", "events of this API client")
+    .option("--source <name>", "events of this source, by its name in the receiver")
     .option("--reference <text>", "events of messages with this external reference")
     .option("--number <number>", "events with this other party's number, in full (others on this machine may see it)")
     .option("--error <code>", "events whose last error has this code")
@@ -39,7 +41,8 @@ export function addFilterFlags(command: Command, states: readonly EventState[]):
 
 /** Those that were given, and no others. */
 export function filterOf(flags: FilterFlags): BulkQuery {
-  const { state, outcome, late, conflict, type, message, client, reference, number, error, since, olderThan } = flags;
+  const { state, outcome, late, conflict, type, message, client, source, reference, number, error, since, olderThan } =
+    flags;
   return {
     ...(state && { states: state }),
     ...(outcome && { outcome }),
@@ -48,6 +51,7 @@ export function filterOf(flags: FilterFlags): BulkQuery {
     ...(type !== undefined && { eventType: type }),
     ...(message !== undefined && { messageId: message }),
     ...(client !== undefined && { apiClientId: client }),
+    ...(source !== undefined && { source }),
     ...(reference !== undefined && { externalReference: reference }),
     ...(number !== undefined && { peer: number }),
     ...(error !== undefined && { errorCode: error }),

@@ -1,10 +1,10 @@
 /** The commands that look into an inbox: `oncehook inbox ls`, `show`, `stats`, `incomplete` and `audit`. */
 import { Command, Option } from "commander";
-import { TERMINAL_EVENT_TYPES } from "../../events/parse.ts";
 import type { AuditRecord, EventRecord, InboxStats, LaneId, QuarantineRecord } from "../../inbox/record.ts";
 import { systemClock } from "../../internal/clock.ts";
 import type { ErrorGroup } from "../../receiver/bulk.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
+import { findQuarantinedById } from "../../receiver/queries.ts";
 import {
   type EventShape,
   eventShape,
@@ -14,7 +14,7 @@ import {
   type SummaryShape,
   summaryShape,
 } from "../../receiver/shown.ts";
-import { findQuarantinedById } from "../../receiver/to-inbox-event.ts";
+import { TERMINAL_EVENT_TYPES } from "../../service/parse.ts";
 import { CommandError, NEGATIVE, USAGE_MISTAKE } from "../exit.ts";
 import {
   type ActFlags,

@@ -1,17 +1,13 @@
 /** Why a captured request is not verified: the receiver's checks one by one, then the commonest mistakes, each undone by itself. */
 import { Buffer } from "node:buffer";
 import { SetupError } from "../../errors.ts";
-import { readJson } from "../../events/parse.ts";
-import { type CompiledKeyring, compileKeyring, HmacKey } from "../../signature/keyring.ts";
-import { secretBytes } from "../../signature/secret.ts";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/sign.ts";
-import {
-  checkHeaders,
-  matchSignature,
-  parseCandidates,
-  readHeader,
-  type VerifyFailureCode,
-} from "../../signature/verify.ts";
+import { readJson } from "../../internal/json.ts";
+import { type CompiledKeyring, compileKeyring } from "../../service/keyring.ts";
+import { secretBytes } from "../../service/secret.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../service/sign.ts";
+import { checkHeaders, matchSignature, parseCandidates, type VerifyFailureCode } from "../../service/verify.ts";
+import { readHeader } from "../../sources/headers.ts";
+import { HmacKey } from "../../sources/hmac-key.ts";
 import { type Capture, headerRecord } from "./capture.ts";
 import { type Cause, type CauseCode, causeOf } from "./causes.ts";
 import {

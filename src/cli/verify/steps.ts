@@ -1,10 +1,11 @@
 /** The checks of a captured request, each by itself: what was seen, and what it suggests. */
 import type { Buffer } from "node:buffer";
-import { readJson } from "../../events/parse.ts";
+import { readJson } from "../../internal/json.ts";
 import { isRecord } from "../../internal/options.ts";
-import type { SecretEncoding } from "../../signature/secret.ts";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../signature/sign.ts";
-import { checkAge, type HeaderPolicy, parseCandidates, parseTimestamp, readHeader } from "../../signature/verify.ts";
+import type { SecretEncoding } from "../../service/secret.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../service/sign.ts";
+import { checkAge, type HeaderPolicy, parseCandidates, parseTimestamp } from "../../service/verify.ts";
+import { readHeader } from "../../sources/headers.ts";
 import { type Capture, declaredLength, firstValue, type Header, headerRecord, valuesOf } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 

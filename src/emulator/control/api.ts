@@ -1,7 +1,7 @@
 /** The control API under `/_emulator`: the controls over HTTP, for this machine only. */
 import { z } from "zod";
 import { OncehookError } from "../../errors.ts";
-import { isSameSecret } from "../../signature/secret.ts";
+import { isSameSecret } from "../../internal/same-secret.ts";
 import { type ControlRefusal, json, logFailure, OWN_FAILURE, refusalResponse } from "../http/answers.ts";
 import { bodyBytes, type Found, MAX_BODY_BYTES, Router } from "../http/route.ts";
 import { FOREIGN_HOST, isOwnHost, type Settings } from "../options.ts";

@@ -1,7 +1,7 @@
 /** One attempt: the request as the readings and faults want it, sent, and what came of it. */
 
-import { secretBytes } from "../../signature/secret.ts";
-import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER } from "../../signature/sign.ts";
+import { secretBytes } from "../../service/secret.ts";
+import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER } from "../../service/sign.ts";
 import type { AttemptAction } from "../faults.ts";
 import { withoutCredentials } from "../http/request-log.ts";
 import type { EmulatorParts } from "../service.ts";

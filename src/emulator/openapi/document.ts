@@ -1,7 +1,7 @@
 /** `openApiDocument()`: the API in OpenAPI 3.1, made from the route table and the event schemas, so that it cannot say anything else. */
 import { z } from "zod";
-import { KNOWN_EVENT_TYPES } from "../../events/parse.ts";
-import type { KnownEventType } from "../../events/types.ts";
+import { KNOWN_EVENT_TYPES } from "../../service/parse.ts";
+import type { KnownEventType } from "../../service/types.ts";
 import { CORE_ERRORS } from "../http/answers.ts";
 import { type CoreRoute, coreErrorSchema, numberSchema, oauthErrorSchema, type Route } from "../http/route.ts";
 import { ROUTES } from "../routes/table.ts";

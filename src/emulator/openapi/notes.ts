@@ -1,6 +1,6 @@
 /** What the document says beyond the route table: notes and examples of routes, and the events with an example of each. */
 import { z } from "zod";
-import type { EventByType, KnownEventType } from "../../events/types.ts";
+import type { EventByType, KnownEventType } from "../../service/types.ts";
 
 // What the schemas cannot say about a route: rules across fields, what the specification leaves open, examples.
 

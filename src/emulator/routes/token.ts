@@ -1,6 +1,6 @@
 /** `POST /api/auth/token`: a bearer token for client credentials, in OAuth's own shapes (TOK). */
 import { z } from "zod";
-import { isSameSecret } from "../../signature/secret.ts";
+import { isSameSecret } from "../../internal/same-secret.ts";
 import { seededHex } from "../clock.ts";
 import { type EmulatorAnswer, type EmulatorRefusal, reply } from "../http/answers.ts";
 import { isActive } from "../http/api.ts";

@@ -48,6 +48,7 @@ const REFUSALS: Readonly<Record<ActRefusal, string>> = {
   body_pruned: "Its body is no longer kept.",
   wrong_state: "It is no longer in that state: somebody else acted on it, or it was handled.",
   invalid_event: "The body is still not a valid event to this version, or its secret does not vouch for it.",
+  source_needed: "It came through a source that only the application has: replay it there.",
 };
 
 /** True if the act was refused for what it was done on; the next one of a series may succeed. */

@@ -27,7 +27,12 @@ const COLUMNS: readonly Column<EventShape>[] = [
       </>
     ),
   },
-  { name: "type", title: "Event type", cell: ({ eventType }) => eventType },
+  {
+    name: "type",
+    title: "Event type",
+    // The messaging service names no source.
+    cell: ({ tag, apiClientId, eventType }) => (tag === "single" ? `${apiClientId} · ${eventType}` : eventType),
+  },
   { name: "message", minor: true, title: "Message", cell: ({ messageId }) => shortId(messageId || "–") },
   { name: "count", minor: true, title: "Sequence", cell: ({ sequence }) => sequence },
   { name: "state", title: "State", cell: (event) => <StateBadge {...event} /> },
@@ -159,6 +164,7 @@ const FIELDS: readonly Field[] = [
   { name: "error", title: "Error code" },
 ];
 const MORE_FIELDS: readonly Field[] = [
+  { name: "source", title: "Source" },
   { name: "reference", title: "Reference" },
   { name: "peer", title: "Number, whole" },
   { name: "late", title: "Late", options: ["yes", "no"] },

@@ -36,6 +36,7 @@ export function queryOf(params: FilterTexts): object {
   const query = {
     states: state && [isOutcome ? "done" : state],
     outcome: isOutcome ? state : "",
+    source: textOf(params, "source"),
     eventType: textOf(params, "type"),
     messageId: textOf(params, "message"),
     externalReference: textOf(params, "reference"),

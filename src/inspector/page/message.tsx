@@ -80,7 +80,7 @@ function Head({ message, known, reload, onReveal }: HeadProps) {
   const { lane, status, drawing } = message;
   const { messageId } = known;
   const facts = {
-    "API client": message.apiClientId || "–",
+    [message.tag === "single" ? "Source" : "API client"]: message.apiClientId || "–",
     "Other party": known.peer ?? "–",
     Reference: known.externalReference ?? "–",
     Status: [statusOf(message), cursorOf(message)].filter(Boolean).join(", "),

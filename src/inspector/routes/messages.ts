@@ -1,7 +1,7 @@
 /** Messages and quarantined bodies: lists, single ones, and single ones with numbers and texts. */
 import type { ActResult, QuarantineQuery } from "../../inbox/store.ts";
+import { findQuarantinedById } from "../../receiver/queries.ts";
 import { summaryShape } from "../../receiver/shown.ts";
-import { findQuarantinedById } from "../../receiver/to-inbox-event.ts";
 import type { MessagePage, QuarantinePage } from "../api.ts";
 import { listedQuarantined, shownMessage, shownQuarantined } from "../drawing.ts";
 import { type InspectorAnswer, jsonAnswer, refused } from "../http.ts";

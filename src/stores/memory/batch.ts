@@ -1,7 +1,6 @@
 /** One batch on an inbox in memory: accepts events, claims lanes, and ends leases. */
 import { SetupError, StoreError } from "../../errors.ts";
-import { sameContent } from "../../events/parse.ts";
-import { countDuplicates, type LateEvents } from "../../inbox/lane.ts";
+import { countDuplicates, type LateEvents, signedTimeOf } from "../../inbox/lane.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import {
   type Claimed,
@@ -10,6 +9,7 @@ import {
   knownEvent,
   type LaneEvent,
   type LaneState,
+  NO_BODY,
   toLease,
 } from "../../inbox/lane-state.ts";
 import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
@@ -26,6 +26,7 @@ import type {
   TurnResult,
 } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
+import { sameContent } from "../../internal/json.ts";
 import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
 
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
@@ -53,7 +54,7 @@ export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult 
   const leases = claimed.leased.map((leased) => {
     const { id } = leased.event;
     // A pending event always has its body: pruning and erasing finish it first.
-    return toLease(leased, bodies.get(id)?.raw ?? new Uint8Array(), indexes.get(id) ?? null);
+    return toLease(leased, bodies.get(id) ?? NO_BODY, indexes.get(id) ?? null);
   });
   const retired = claimed.retired.map((event) => eventRecord(lanes.state, event));
   return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(lanes) };
@@ -78,7 +79,7 @@ export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvent
   if (first !== undefined) return acceptDuplicate(lanes, first, incoming);
   if (state.events.size >= state.maxEvents) {
     // Recorded even for a refused event: pruning goes by the newest timestamp, and must continue so that there is room.
-    lanes.tally.signed(incoming.signedAt);
+    if (!incoming.untimed) lanes.tally.signed(incoming.signedAt);
     return { outcome: "failed", error: memoryFull(state.maxEvents) };
   }
   const lane = known ?? addLane(state, incoming);
@@ -90,7 +91,7 @@ function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEven
   // A pruned or erased body cannot be compared.
   const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
   const conflict = differs && !sameContent(bodies.raw, incoming.raw);
-  const isFirst = countDuplicate(lanes.tally, first, incoming.signedAt, conflict);
+  const isFirst = countDuplicate(lanes.tally, first, signedTimeOf(incoming), conflict);
   if (isFirst && bodies !== undefined) {
     const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
     bodies.conflict = { digest, raw, signedAt: incoming.signedAt, at: lanes.now };
@@ -108,8 +109,8 @@ function countRepeat({ state, tally }: MemoryLanes, repeat: Repeat): void {
 
 function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { state, tally } = lanes;
-  const { reason, slot, signer, scope, signedAt, trace } = incoming;
-  tally.signed(signedAt);
+  const { reason, slot, signer, scope, signedAt, trace, head = null } = incoming;
+  if (!incoming.untimed) tally.signed(signedAt);
   const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
   const held = [...state.quarantine.values()].filter((row) => row.state === "held" && isOf(row, incoming));
@@ -119,7 +120,7 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
     ...{ id, reason, slot, signer, scope, state: "held", replayedAs: null },
-    ...{ signedAt, acceptedAt: lanes.now, trace, digest, raw },
+    ...{ signedAt, acceptedAt: lanes.now, trace, digest, raw, head },
   });
   state.quarantineDigests.add(digestText);
   tally.count("quarantined");

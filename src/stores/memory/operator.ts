@@ -68,6 +68,7 @@ function erase({ state, rules, now }: MemoryLanes, subject: Subject): ActResult 
   for (const row of state.quarantine.values()) {
     if (row.raw === null || !isNamedIn(row.raw)) continue;
     row.raw = null;
+    row.head = null;
     if (row.state === "held") row.state = "discarded";
     count++;
   }

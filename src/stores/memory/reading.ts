@@ -1,5 +1,6 @@
 /** Queries of an inbox in memory, its export and its import. It holds few events by design, so they scan. */
 
+import { entryNameOf } from "../../inbox/lane-key.ts";
 import { bySequence, isPrunedAtCursor, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
 import type {
   EventRecord,
@@ -37,6 +38,7 @@ function laneMatches(lane: LaneState, query: LaneQuery): boolean {
     allows(query.statuses, status) &&
     equals(query.tag, key.tag) &&
     equals(query.apiClientId, key.apiClientId) &&
+    equals(query.source, entryNameOf(key)) &&
     (query.peer === undefined || query.peer === peer) &&
     isWithout(lane, query.without ?? []) &&
     events.every(({ acceptedAt }) => acceptedAt <= (query.quietSince ?? Number.POSITIVE_INFINITY))
@@ -78,6 +80,7 @@ function matches(event: LaneEvent, query: EventQuery): boolean {
     equals(query.conflict, event.conflict) &&
     equals(query.eventType, event.eventType) &&
     equals(query.apiClientId, lane.key.apiClientId) &&
+    equals(query.source, entryNameOf(lane.key)) &&
     equals(query.messageId, lane.key.messageId) &&
     equals(query.externalReference, lane.externalReference) &&
     equals(query.peer, lane.peer) &&
@@ -184,10 +187,10 @@ function takeLane(state: MemoryState, { events, gaps, attempts, ...facts }: Tran
   keepWaiting(state, enterLane(state, lane));
 }
 
-function takeEvent(state: MemoryState, lane: LaneState, { raw, conflicting, ...facts }: TransferredEvent): void {
+function takeEvent(state: MemoryState, lane: LaneState, { raw, head, conflicting, ...facts }: TransferredEvent): void {
   const event: LaneEvent = { ...facts, lane, hasBody: raw !== null };
   lane.events.push(event);
   state.events.set(event.id, event);
-  if (raw !== null) state.bodies.set(event.id, { raw, conflict: conflicting });
+  if (raw !== null) state.bodies.set(event.id, { raw, head, conflict: conflicting });
   state.lastEventId = Math.max(state.lastEventId, event.id);
 }

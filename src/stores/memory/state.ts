@@ -8,6 +8,7 @@ import {
   LoadedLanes,
   laneKeyText,
   type Mutable,
+  NO_BODY,
   newLane,
   toEventRecord,
 } from "../../inbox/lane-state.ts";
@@ -31,6 +32,7 @@ export type MemoryQuarantine = Mutable<QuarantineRecord>;
 /** The body of an event, and the first body with its identity that differed. */
 export interface Bodies {
   raw: Uint8Array;
+  readonly head: string | null;
   conflict: ConflictRecord | null;
 }
 
@@ -66,6 +68,8 @@ export interface MemoryState {
   /** The location of the store that it was copied from, and whether that copy is finished. */
   copiedFrom: string | null;
   copyFinished: boolean;
+  /** The preset of each entry, by its name. */
+  readonly entries: Map<string, string>;
 }
 
 export function createMemoryState(maxEvents: number): MemoryState {
@@ -102,6 +106,7 @@ export function createMemoryState(maxEvents: number): MemoryState {
     lastQuarantineId: 0,
     copiedFrom: null,
     copyFinished: false,
+    entries: new Map(),
   };
 }
 
@@ -119,7 +124,7 @@ export class MemoryLanes extends LoadedLanes {
     const event = super.add(lane, incoming, id, arrival);
     this.state.events.set(id, event);
     // A copy: a request body is often a view of a buffer that is used again.
-    this.state.bodies.set(id, { raw: new Uint8Array(incoming.raw), conflict: null });
+    this.state.bodies.set(id, { raw: new Uint8Array(incoming.raw), head: incoming.head ?? null, conflict: null });
     return event;
   }
 
@@ -171,7 +176,7 @@ export function removeLane(state: MemoryState, lane: LaneState): void {
 
 /** JSON keeps the parts apart, whatever characters they contain. */
 export function eventRecord(state: MemoryState, event: LaneEvent): EventRecord {
-  return toEventRecord(event, state.bodies.get(event.id)?.raw ?? null);
+  return toEventRecord(event, state.bodies.get(event.id) ?? NO_BODY);
 }
 
 export function laneRecord(state: MemoryState, lane: LaneState): LaneRecord {

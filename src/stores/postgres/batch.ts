@@ -1,14 +1,16 @@
 /** Runs a batch (`Turn`) as one transaction: locks and reads lanes, decides everything, and writes what changed. */
-import { sameContent } from "../../events/parse.ts";
-import { countDuplicates, type LateEvents } from "../../inbox/lane.ts";
+
+import { countDuplicates, type LateEvents, signedTimeOf } from "../../inbox/lane.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import {
+  type Body,
   type Claimed,
   countDuplicate,
   duplicateOf,
   knownEvent,
   type LaneEvent,
   type LaneState,
+  NO_BODY,
   toEventRecord,
   toLease,
 } from "../../inbox/lane-state.ts";
@@ -24,6 +26,9 @@ import type {
   TurnResult,
 } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
+import { sameContent } from "../../internal/json.ts";
+import { TAG } from "../database.ts";
+import { bytesText, textBytes } from "./encoding.ts";
 import {
   conflictsAmong,
   idsIn,
@@ -38,7 +43,7 @@ import {
 } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { PgInbox } from "./open.ts";
-import { both, type PgClient, type PgSession } from "./session.ts";
+import { both, type PgClient, type PgSession, withSession } from "./session.ts";
 import { lockWanted, type WantedLane, Workspace } from "./workspace.ts";
 
 /** The results of settles that were committed before the batch, with their effects. By their index in the batch. */
@@ -82,7 +87,7 @@ export async function runBatch(
   const claimedEvents = [...claimed.leased.map(({ event }) => event), ...claimed.retired];
   const storedEvents = idsIn(claimedEvents).filter((id) => !indexes.has(id));
   const stored = await readBodies(session, storedEvents);
-  const rawOf = (id: number) => stored.get(id) ?? turn.accepts[indexes.get(id) ?? -1]?.raw;
+  const bodyOf = (id: number): Body => stored.get(id) ?? bodyOfNew(turn.accepts[indexes.get(id) ?? -1]);
   await countRepeats(work, turn.repeats);
   await session.conclude(() => work.flush());
   return {
@@ -91,11 +96,47 @@ export async function runBatch(
     quarantined,
     leases: claimed.leased.map((leased) => {
       const { id } = leased.event;
-      return toLease(leased, rawOf(id) ?? new Uint8Array(), indexes.get(id) ?? null);
+      return toLease(leased, bodyOf(id), indexes.get(id) ?? null);
     }),
-    retired: claimed.retired.map((event) => toEventRecord(event, rawOf(event.id) ?? null)),
+    retired: claimed.retired.map((event) => toEventRecord(event, bodyOf(event.id))),
     recoveryDue: isRecoveryDue(),
   };
+}
+
+function bodyOfNew(event: NewEvent | undefined): Body {
+  return event === undefined ? NO_BODY : { raw: event.raw, head: event.head ?? null };
+}
+
+const STORED_TYPES = `select c.name as client, l.message, k.name as type
+  from unnest($1::bytea[], $2::bytea[]) as w (client, message) join {}.client c on c.name = w.client
+  cross join lateral
+    (select id, message from {}.lane where client = c.id and tag = ${TAG.single} and message = w.message limit 1) l
+  cross join lateral (select kind from {}.event where lane = l.id limit 1) e join {}.kind k on k.id = e.kind`;
+
+/**
+ * An unsigned header may give a repeat of another source's event any type. Such a repeat takes the stored type, so that no name is entered
+ * for it. Types that are known cost nothing here.
+ */
+export async function withStoredTypes(inbox: PgInbox, turn: Turn<PgClient>): Promise<Turn<PgClient>> {
+  const doubtful = turn.accepts.filter((event) => event.lane.tag === "single" && !inbox.names.knows([event]));
+  if (doubtful.length === 0) return turn;
+  const keys = [
+    doubtful.map(({ lane }) => textBytes(lane.apiClientId)),
+    doubtful.map(({ lane }) => textBytes(lane.messageId)),
+  ];
+  const rows = await withSession(inbox.access, (session) =>
+    session.rows<Record<"client" | "message" | "type", Buffer>>("stored_types", STORED_TYPES, keys),
+  );
+  const keyOfRow = (client: string, message: string) => `${client.length} ${client}${message}`;
+  const types = new Map(
+    rows.map(({ client, message, type }) => [keyOfRow(bytesText(client), bytesText(message)), bytesText(type)]),
+  );
+  const accepts = turn.accepts.map((event) => {
+    const { tag, apiClientId, messageId } = event.lane;
+    const stored = tag === "single" ? types.get(keyOfRow(apiClientId, messageId)) : undefined;
+    return stored === undefined ? event : { ...event, eventType: stored };
+  });
+  return { ...turn, accepts };
 }
 
 interface Begun {
@@ -184,13 +225,13 @@ export async function acceptAll(
     const first = knownEvent(lane, incoming);
     if (first !== undefined) {
       const conflict = differing.has(index) || differs(incoming, first, bodies.get(first.id));
-      const isFirstConflict = countDuplicate(work.sheet, first, incoming.signedAt, conflict);
+      const isFirstConflict = countDuplicate(work.sheet, first, signedTimeOf(incoming), conflict);
       if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
     const acceptance = work.loaded.accept(lane, incoming, id, lateEvents);
     bodies.set(id, incoming.raw);
-    work.addBody(id, incoming.raw);
+    work.addBody(id, incoming);
     added(lane);
     return acceptance;
   });
@@ -272,8 +313,8 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
   known as (select 1 from {}.quarantine where digest = $1::bytea),
   room as (select 1 from held where rows < $10::bigint and bytes + $7::int <= $11::bigint),
   kept as (
-    insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw, signer)
-    select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea, $12::text
+    insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw, signer, head)
+    select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea, $12::text, $13::text
     from room
     on conflict (digest) do nothing returning 1)
   select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
@@ -287,10 +328,10 @@ async function quarantineAll(
     await session.rows("quarantine_lock", LOCK_SIGNER, [signer]);
   }
   const answers: QuarantineAnswer[] = [];
-  for (const { digest, reason, slot, signer, scope, signedAt, trace, raw } of quarantines) {
-    sheet.signed(signedAt);
+  for (const { digest, reason, slot, signer, scope, signedAt, untimed, trace, raw, head = null } of quarantines) {
+    if (!untimed) sheet.signed(signedAt);
     const source = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now];
-    const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes, signer];
+    const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes, signer, head];
     const [row] = await session.rows<KeepRow>("quarantine", KEEP_BODY, values);
     const answer = quarantineAnswer(row);
     answers.push(answer);

@@ -1,8 +1,9 @@
 /** Locks lanes, reads them, and finds due ones. Lanes are locked first and their events read in a later statement; otherwise wake-ups are lost. */
-import { sameContent } from "../../events/parse.ts";
+
 import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
+import { sameContent } from "../../internal/json.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested } from "./encoding.ts";
 import type { Names } from "./names.ts";
@@ -85,9 +86,12 @@ const LOCK = `select ${laneColumns("l")} from {}.lane l where l.id = any(array(
       select id from {}.lane where client = w.client and tag = w.tag and message = w.message limit 1) k
   )) order by l.id for update`;
 
-/** The ids of a message's lanes, of any client and tag. Each is looked up by itself, as above. */
-export const LANE_IDS_OF_MESSAGE = (message: string): string => `select k.id from {}.client c
-  cross join unnest('{${Object.values(TAG).join(",")}}'::smallint[]) as t (tag)
+/** The ids of a message's lanes, of any client. Each is looked up by itself, as above. Default: of any tag. */
+export const LANE_IDS_OF_MESSAGE = (
+  message: string,
+  tags: readonly number[] = Object.values(TAG),
+): string => `select k.id from {}.client c
+  cross join unnest('{${tags.join(",")}}'::smallint[]) as t (tag)
   cross join lateral (
     select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
@@ -228,15 +232,20 @@ function nullableText(bytes: Buffer | null): string | null {
   return bytes === null ? null : bytesText(bytes);
 }
 
-const BODIES = "select event, raw from {}.body where event = any($1::bigint[])";
+const BODIES = "select event, raw, head from {}.body where event = any($1::bigint[])";
+
+interface StoredBody {
+  readonly raw: Buffer;
+  readonly head: string | null;
+}
 
 export async function readBodies(
   session: PgSession,
   events: readonly number[],
-): Promise<ReadonlyMap<number, Uint8Array>> {
+): Promise<ReadonlyMap<number, StoredBody>> {
   if (events.length === 0) return new Map();
-  const rows = await session.rows<{ event: number; raw: Buffer }>("bodies", BODIES, [arrayOf("bigint", events)]);
-  return new Map(rows.map(({ event, raw }) => [event, raw]));
+  const rows = await session.rows<StoredBody & { event: number }>("bodies", BODIES, [arrayOf("bigint", events)]);
+  return new Map(rows.map((row) => [row.event, row]));
 }
 
 /** The indexes of the incoming events whose identity is stored with other content. A pruned body cannot be compared. */
@@ -255,7 +264,7 @@ export async function conflictsAmong(
     suspects.map(({ first }) => first),
   );
   const differing = suspects.filter(({ first, raw }) => {
-    const body = bodies.get(first);
+    const body = bodies.get(first)?.raw;
     return body !== undefined && !sameContent(body, raw);
   });
   return new Set(differing.map(({ index }) => index));

@@ -124,6 +124,19 @@ create index event_kind on event (kind) where kind > 0;
 insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do nothing;
 `;
 
+/**
+ * Schema 7: sources besides the messaging service. The headers that a source keeps go with the body. `version` is the schema that a process
+ * knows: null for one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`admitPg`).
+ */
+const sources = `
+alter table body add column head text;
+alter table quarantine add column head text;
+alter table instance add column version int;
+`;
+
+/** The first schema whose code knows events of other sources. */
+export const READS_SOURCES = 7;
+
 /** Entry n creates schema n + 1. */
 export const PG_MIGRATIONS: readonly Migration[] = [
   { sql: inbox, minReader: 1 },
@@ -132,6 +145,7 @@ export const PG_MIGRATIONS: readonly Migration[] = [
   { sql: attemptsOfLeases, minReader: 1 },
   { sql: quarantineSigner, minReader: 1 },
   { sql: names, minReader: 1 },
+  { sql: sources, minReader: 1 },
 ];
 
 /** The schema of the tables, and a connection to them. */
@@ -201,10 +215,14 @@ async function bringUp(
   await client.query(`set local search_path = ${schema}, pg_temp`);
   for (const { sql } of missing) await client.query(sql);
   await writeMeta(client, schema, "schema", String(known.length));
-  await writeMeta(client, schema, "min_reader", String(known.at(-1)?.minReader ?? known.length));
+  // Never lowered: an event that an older version cannot read may be there.
+  const least = Math.max(found.minReader, known.at(-1)?.minReader ?? known.length);
+  await writeMeta(client, schema, "min_reader", String(least));
 }
 
 const TRIES = 40;
+/** What migrations alter, and what batches write. All at once: a lock taken later, while others wait for the first, could end in a deadlock. */
+const LOCKED = ["instance", "lane", "event", "body", "quarantine"];
 
 /**
  * Other transactions queue behind this lock request, which itself waits for batches and effects that may take seconds. So it waits only
@@ -214,7 +232,7 @@ async function lockTables(client: PgClient, schema: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     await client.query(`savepoint locking; set local lock_timeout = ${tries < TRIES ? 100 : 0}`);
     try {
-      await client.query(`lock table ${schema}.lane, ${schema}.event`);
+      await client.query(`lock table ${LOCKED.map((table) => `${schema}.${table}`).join(", ")}`);
       await client.query("set local lock_timeout = 0");
       return;
     } catch (error) {

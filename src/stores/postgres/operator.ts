@@ -129,7 +129,8 @@ async function replayQuarantined(
 type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 const LANES_OF_PEER = "select id from {}.lane where peer = $1::bytea order by id";
-const LANES_BY_MESSAGE = `${LANE_IDS_OF_MESSAGE("$1")} order by k.id`;
+/** The identity of another source's event does not name a message. */
+const LANES_BY_MESSAGE = `${LANE_IDS_OF_MESSAGE("$1", [TAG.outbound, TAG.inbound, TAG.unlaned])} order by k.id`;
 /**
  * Events of lanes whose columns do not name the subject, so that the bodies must be searched, a page at a time. With `$3`, also those of
  * lanes without a peer. The lane is compared twice, because otherwise a merge of both tables would read all events before the page.
@@ -137,7 +138,7 @@ const LANES_BY_MESSAGE = `${LANE_IDS_OF_MESSAGE("$1")} order by k.id`;
 const SEARCHED = `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
   where l.id >= $1::bigint and e.lane >= $1::bigint and (l.id > $1::bigint or e.id > $2::bigint)
-    and (l.tag = ${TAG.unlaned} or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`;
+    and (l.tag in (${TAG.unlaned}, ${TAG.single}) or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`;
 const QUARANTINED =
   "select id, raw from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
 /** The bodies that were read may have been replayed, discarded or pruned since. */
@@ -154,7 +155,7 @@ const CLEAR = [
   "delete from {}.conflict where event in (select id from {}.event where lane = any($1::bigint[]))",
   "update {}.attempt set error = '' where event in (select id from {}.event where lane = any($1::bigint[]))",
 ] as const;
-const CLEAR_QUARANTINE = `update {}.quarantine set raw = null, state = case state when ${HELD.held} then ${HELD.discarded} else state end
+const CLEAR_QUARANTINE = `update {}.quarantine set raw = null, head = null, state = case state when ${HELD.held} then ${HELD.discarded} else state end
   where id = any($1::bigint[])`;
 
 const PAGE = 1_000;

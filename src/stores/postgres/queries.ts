@@ -1,5 +1,5 @@
 /** Queries for operators: events, lanes and quarantined bodies by filter, counters, and the audit. */
-import { bySequence, newLane, toEventRecord } from "../../inbox/lane-state.ts";
+import { bySequence, NO_BODY, newLane, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
   AuditRecord,
@@ -34,7 +34,7 @@ import type { PgSession } from "./session.ts";
 
 /** The columns and joined tables of an event, as `recordOf` needs them. */
 const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.epoch, l.leased, l.leased_epoch, l.leased_attempts, l.leased_started,
-  b.raw, k.name as kind_name, c.name as client_name
+  b.raw, b.head, k.name as kind_name, c.name as client_name
   from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
   left join {}.body b on b.event = e.id`;
 
@@ -42,6 +42,7 @@ interface FullEventRow extends PgEventRow, LeaseRow {
   readonly tag: number;
   readonly message: Buffer;
   readonly raw: Buffer | null;
+  readonly head: string | null;
   readonly kind_name: Buffer;
   readonly client_name: Buffer;
 }
@@ -51,7 +52,7 @@ function recordOf(row: FullEventRow): EventRecord {
   const lane = newLane(row.lane, key);
   const event = eventOfRow(lane, row, bytesText(row.kind_name));
   takeLease(event, row);
-  return toEventRecord(event, row.raw);
+  return toEventRecord(event, row);
 }
 
 const BY_ID = `select ${laneColumns("l")} from {}.lane l where id = $1::bigint`;
@@ -72,7 +73,7 @@ export async function readLane(session: PgSession, names: Names, ref: LaneKey | 
   if (lane === undefined) return null;
   const { holder: _holder, leased: _leased, ...facts } = lane;
   const bodies = await readBodies(session, idsIn(lane.events));
-  const events = lane.events.toSorted(bySequence).map((event) => toEventRecord(event, bodies.get(event.id) ?? null));
+  const events = lane.events.toSorted(bySequence).map((event) => toEventRecord(event, bodies.get(event.id) ?? NO_BODY));
   return { ...facts, events, attempts: await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]) };
 }
 
@@ -81,7 +82,7 @@ interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
 }
 
 const QUARANTINE = `select id, reason, slot, signer, scope, state, replayed_as as "replayedAs", signed as "signedAt",
-  accepted as "acceptedAt", trace, digest, raw from {}.quarantine`;
+  accepted as "acceptedAt", trace, digest, raw, head from {}.quarantine`;
 
 function toQuarantineRecord(row: QuarantineRow): QuarantineRecord {
   return { ...row, state: heldWord(row.state) };
@@ -110,11 +111,21 @@ export async function findRows(session: PgSession, query: EventQuery): Promise<P
   if (eventType !== undefined) conditions.add(await idsOf(session, "kind", [eventType]), "e.kind = any(?::int[])");
   if (apiClientId !== undefined)
     conditions.add(await idsOf(session, "client", [apiClientId]), "l.client = any(?::int[])");
+  if (query.source !== undefined) conditions.add(await clientsOf(session, query.source), OF_SOURCE);
   const direction = query.order === "oldest" ? "asc" : "desc";
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
   const rows = await session.rows<FullEventRow>(null, text, conditions.values);
   return pageOf(rows, query.limit, recordOf);
+}
+
+const OF_SOURCE = `l.tag = ${TAG.single} and l.client = any(?::int[])`;
+const CLIENTS_OF = `select id from {}.client where name = $1::bytea or substring(name for $2::int) = $3::bytea`;
+
+/** The clients of an entry: one for each tenant, and one without. */
+async function clientsOf(session: PgSession, source: string): Promise<readonly number[]> {
+  const values = [textBytes(source), source.length + 1, textBytes(`${source}:`)];
+  return idsIn(await session.rows<{ id: number }>("clients_of", CLIENTS_OF, values));
 }
 
 function eventConditions(query: EventQuery): Conditions {
@@ -188,13 +199,15 @@ function laneConditions(filters: readonly Filter[]): Conditions {
 }
 
 async function filtersOf(session: PgSession, query: LaneQuery): Promise<readonly Filter[]> {
-  const { statuses, tag, apiClientId, peer, without, quietSince } = query;
+  const { statuses, tag, apiClientId, source, peer, without, quietSince } = query;
+  const ofSource = source === undefined ? undefined : await clientsOf(session, source);
   const clients = apiClientId === undefined ? undefined : await idsOf(session, "client", [apiClientId]);
   const kinds = without === undefined ? undefined : await idsOf(session, "kind", without);
   return [
     [statuses?.map((status) => STATUS[status]), "l.status = any(?::smallint[])"],
     [tag === undefined ? undefined : TAG[tag], "l.tag = ?::smallint"],
     [clients, "l.client = any(?::int[])"],
+    [ofSource, OF_SOURCE],
     [typeof peer === "string" ? textBytes(peer) : undefined, "l.peer = ?::bytea"],
     [peer === null ? true : undefined, "(l.peer is null) = ?::boolean"],
     [kinds, `not ${HAS("e.kind = any(?::int[])")}`],

@@ -28,7 +28,9 @@ const LANE_STATE = columns(`status smallint, ready_at bigint, cursor bigint, gap
   leased bigint, leased_epoch int, leased_attempts int, leased_started bigint, peer bytea, reference bytea`);
 export const NEW_LANE: Columns = [...KEY, ...LANE_STATE];
 const LANE: Columns = [...columns("id bigint"), ...LANE_STATE];
-export const BODY = columns("event bigint, raw bytea");
+const BODY = columns("event bigint, raw bytea");
+/** A body with the headers that its source keeps. */
+export const HEADED_BODY = columns("event bigint, raw bytea, head text");
 export const GAP = columns("lane bigint, lo bigint, hi bigint, skipped bigint, filled bigint");
 export const ATTEMPT = columns("event bigint, attempt int, at bigint, duration bigint, error_code text, error text");
 export const CONFLICT = columns("event bigint, digest bytea, signed bigint, at bigint, raw bytea");
@@ -113,6 +115,7 @@ const PARTS = [
   },
   { columns: ATTEMPT, write: (offset: number) => insert("attempt", ATTEMPT, offset) },
   { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
+  { columns: HEADED_BODY, write: (offset: number) => insert("body", HEADED_BODY, offset) },
 ] as const;
 
 /** The SQLSTATE of the division by zero that ends the statement when the table did not keep its new lanes. */

@@ -1,5 +1,5 @@
 /** Copies an inbox: exports the lanes of Postgres page by page, and imports pages of another store. */
-import { bySequence, type LaneEvent, toEventRecord } from "../../inbox/lane-state.ts";
+import { bySequence, type LaneEvent, NO_BODY, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
   ConflictRecord,
@@ -14,6 +14,7 @@ import { HELD, STATUS } from "../database.ts";
 import { columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
 import { idsIn, keyOf, laneColumns, nullableBytes, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
+import { READS_SOURCES } from "./migrate.ts";
 import { areCurrent, type Names, type Naming } from "./names.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
@@ -21,11 +22,11 @@ import {
   ATTEMPT,
   asBuffer,
   attemptValues,
-  BODY,
   CONFLICT,
   changingValues,
   fixedValues,
   GAP,
+  HEADED_BODY,
   NEW_EVENT,
 } from "./statements.ts";
 
@@ -56,7 +57,7 @@ export async function exportLaneRows(
       events.find(({ id }) => id === leased),
     ),
     events: events.toSorted(bySequence).map((event) => {
-      const { laneId: _laneId, lane: _lane, ...record } = toEventRecord(event, bodies.get(event.id) ?? null);
+      const { laneId: _laneId, lane: _lane, ...record } = toEventRecord(event, bodies.get(event.id) ?? NO_BODY);
       return { ...record, gapWaitMs: event.gapWaitMs, conflicting: conflicts.get(event.id) ?? null };
     }),
     attempts: attemptsOf.get(facts.id) ?? [],
@@ -73,13 +74,13 @@ const TABLES = {
   lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,
     gap_since bigint, epoch int, peer bytea, reference bytea`),
   event: NEW_EVENT,
-  body: BODY,
+  body: HEADED_BODY,
   conflict: CONFLICT,
   gap: GAP,
   attempt: ATTEMPT,
   quarantine:
     columns(`id bigint, digest bytea, reason text, slot text, signer text, scope text, state smallint, replayed_as bigint,
-    signed bigint, accepted bigint, bytes int, trace text, raw bytea`),
+    signed bigint, accepted bigint, bytes int, trace text, raw bytea, head text`),
   audit: columns("id bigint, at bigint, by text, act text, detail text"),
 } as const;
 type Table = keyof typeof TABLES;
@@ -98,6 +99,7 @@ const KNOWN = "select id from {}.lane where id = any($1::bigint[])";
 const LOCK = "select pg_advisory_xact_lock(hashtext('oncehook import {}'))";
 const META = "select key, value from {}.meta where key in ('copied_from', 'copy_finished')";
 const WRITE_META = "insert into {}.meta (key, value) values ($1::text, $2::text) on conflict (key) do nothing";
+const RAISE_READER = "update {}.meta set value = $1::text where key = 'min_reader' and value::int < $1::int";
 const EMPTY = `select not exists (select 1 from {}.lane) and not exists (select 1 from {}.quarantine)
   and not exists (select 1 from {}.audit) as empty`;
 const LAST = "select coalesce(max(id), 0) as last from {}.lane";
@@ -140,6 +142,8 @@ async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage):
   // A lane that exists was imported completely by an earlier call.
   const lanes = page.lanes.filter(({ id }) => !known.has(id));
   await importLanes(session, names, lanes);
+  // An older version cannot read them.
+  if (lanes.some(({ key }) => key.tag === "single")) await session.rows("import_reader", RAISE_READER, [READS_SOURCES]);
   for (const { events, status } of lanes) {
     sheet.gauge("pending", countIn(events, "pending"));
     sheet.gauge("dead", countIn(events, "dead"));
@@ -157,7 +161,7 @@ async function importLanes(session: PgSession, names: Names, lanes: readonly Tra
   const tables: readonly (readonly [Table, readonly Values[]])[] = [
     ["lane", lanes.map((lane) => laneValues(names, lane))],
     ["event", lanes.flatMap(({ id, events }) => events.map((event) => eventValues(names, event, id)))],
-    ["body", events.flatMap(({ id, raw }) => (raw === null ? [] : [[id, asBuffer(raw)]]))],
+    ["body", events.flatMap(({ id, raw, head }) => (raw === null ? [] : [[id, asBuffer(raw), head]]))],
     ["conflict", events.flatMap(conflictValues)],
     ["gap", lanes.flatMap(({ id, gaps }) => gaps.map((gap) => [id, gap.from, gap.to, gap.skippedAt, gap.filledAt]))],
     ["attempt", lanes.flatMap(({ attempts }) => attempts.map(attemptValues))],
@@ -194,10 +198,10 @@ function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
 
 async function importQuarantined(session: PgSession, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
   const rows = quarantined.map((row) => {
-    const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
+    const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
     const body = raw === null ? null : asBuffer(raw);
     const source = [asBuffer(digest), reason, slot, signer, scope, HELD[state], replayedAs];
-    return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body];
+    return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body, head];
   });
   const taken = await insert(session, "quarantine", rows);
   for (const { id, state, raw } of quarantined) {

@@ -1,6 +1,6 @@
 /** The lanes of one transaction: locked and read, changed by the rules, and written as one statement. */
 import { type LaneEvent, type LaneState, LoadedLanes, newLane } from "../../inbox/lane-state.ts";
-import type { EventId, LaneKey } from "../../inbox/record.ts";
+import type { EventId, LaneKey, NewEvent } from "../../inbox/record.ts";
 import { STATE, STATUS } from "../database.ts";
 import type { Values } from "./encoding.ts";
 import { SHARED, TallySheet } from "./instances.ts";
@@ -56,6 +56,7 @@ export class Workspace {
   /** New lanes that are already stored. */
   readonly #written = new Set<LaneState>();
   readonly #bodies: Values[] = [];
+  readonly #headedBodies: Values[] = [];
   readonly #conflicts: Values[] = [];
 
   /** @param slot - the row of the instance's counters */
@@ -117,8 +118,9 @@ export class Workspace {
   }
 
   /** The body of a new event. */
-  addBody(event: number, raw: Uint8Array): void {
-    this.#bodies.push([event, asBuffer(raw)]);
+  addBody(event: number, { raw, head }: Pick<NewEvent, "raw" | "head">): void {
+    if (head === undefined) this.#bodies.push([event, asBuffer(raw)]);
+    else this.#headedBodies.push([event, asBuffer(raw), head]);
   }
 
   /** A delivery whose body differs from that of its known event. */
@@ -149,7 +151,17 @@ export class Workspace {
    */
   async flush(): Promise<string | null> {
     const { newLanes, newEvents, events, lanes, gaps, attempts } = this.#changes();
-    const rows = [newLanes, newEvents, this.#bodies, events, lanes, gaps, attempts, this.#conflicts];
+    const rows = [
+      newLanes,
+      newEvents,
+      this.#bodies,
+      events,
+      lanes,
+      gaps,
+      attempts,
+      this.#conflicts,
+      this.#headedBodies,
+    ];
     if (rows.every(({ length }) => length === 0) && this.sheet.isBlank) return null;
     const { name, text, values, writesNames } = flushStatement(rows);
     const parameters = [...values, ...this.sheet.values(), ...(writesNames ? [this.names.pruned] : [])];

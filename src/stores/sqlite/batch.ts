@@ -1,7 +1,6 @@
 /** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
 
-import { sameContent } from "../../events/parse.ts";
-import { type Arrival, countDuplicates, leaseOf } from "../../inbox/lane.ts";
+import { type Arrival, countDuplicates, leaseOf, signedTimeOf } from "../../inbox/lane.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import type { EventId, NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
@@ -17,6 +16,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
+import { sameContent } from "../../internal/json.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
@@ -76,7 +76,7 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   const accepted = acceptAll(lanes, turn, plan, mode);
   const quarantined = turn.quarantines.map(
     (body): QuarantineAnswer =>
-      plan.refusal === null ? quarantine(work, body, turn.quarantineQuota) : refuse(work, body.signedAt, plan.refusal),
+      plan.refusal === null ? quarantine(work, body, turn.quarantineQuota) : refuse(work, body, plan.refusal),
   );
   if (claim.lane !== undefined) claimDue(lanes, claim, claimed);
   return { settled, accepted, quarantined, ...indexed(claimed, accepted), recoveryDue: recoveryDue(lanes) };
@@ -115,7 +115,7 @@ function openEffects(turn: Turn<SqliteDatabase>, plan: Plan): readonly Indexed[]
 
 function acceptAll(lanes: SqliteLanes, turn: Turn<SqliteDatabase>, plan: Plan, mode: AcceptMode): Acceptance[] {
   const { refusal } = plan;
-  if (refusal !== null) return turn.accepts.map(({ signedAt }) => refuse(lanes.work, signedAt, refusal));
+  if (refusal !== null) return turn.accepts.map((incoming) => refuse(lanes.work, incoming, refusal));
   if (!plan.careful) return turn.accepts.map((incoming, index) => accept(lanes, incoming, index, mode));
   return turn.accepts.map((incoming, index) =>
     acceptCarefully(lanes.work, mode, () => accept(lanes, incoming, index, mode)),
@@ -126,8 +126,12 @@ function acceptAll(lanes: SqliteLanes, turn: Turn<SqliteDatabase>, plan: Plan, m
  * Pruning goes by the newest verified timestamp: if those of refused deliveries did not count, an inbox that is full would
  * never be pruned again. A disk that is full takes not even that.
  */
-function refuse(work: Work, signedAt: number, refusal: Error): { outcome: "failed"; error: Error } {
-  if (!isFull(refusal.cause)) work.ledger.signed(signedAt);
+function refuse(
+  work: Work,
+  incoming: Pick<NewEvent, "signedAt" | "untimed">,
+  refusal: Error,
+): { outcome: "failed"; error: Error } {
+  if (!isFull(refusal.cause) && !incoming.untimed) work.ledger.signed(incoming.signedAt);
   return { outcome: "failed", error: refusal };
 }
 
@@ -172,14 +176,14 @@ const NOTHING = { rows: 0, bytes: 0 };
 
 function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { sql, ledger, now } = work;
-  const { reason, slot, signer, scope, signedAt, digest, raw, trace } = incoming;
-  ledger.signed(signedAt);
+  const { reason, slot, signer, scope, signedAt, digest, raw, trace, head = null } = incoming;
+  if (!incoming.untimed) ledger.signed(signedAt);
   if (sql.quarantineKnown.get(digest) !== undefined) return "duplicate";
   const held = sql.quarantineHeld.get(signer) ?? NOTHING;
   const older = sql.quarantineHeldOfOlder.get(slot, scope) ?? NOTHING;
   const bytes = held.bytes + older.bytes + raw.byteLength;
   if (held.rows + older.rows >= quota.maxRows || bytes > quota.maxBytes) return "full";
-  sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, raw.byteLength, trace, raw);
+  sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, raw.byteLength, trace, raw, head);
   ledger.count("quarantined");
   ledger.gauge("held");
   ledger.gauge("held_bytes", raw.byteLength);
@@ -288,6 +292,8 @@ export interface Placed {
   readonly incoming: NewEvent;
   readonly lane: SqliteLane;
   readonly isNew: boolean;
+  /** Its lane holds no other event than the one that it repeats. */
+  readonly isRepeat: boolean;
   readonly kind: number;
   readonly arrival: Arrival;
 }
@@ -295,6 +301,7 @@ export interface Placed {
 /** Stores an event unless its identity is known, and arms its lane. `index` is its place in the turn. */
 export function accept(lanes: SqliteLanes, incoming: NewEvent, index: number | null, mode: AcceptMode): Acceptance {
   const placed = place(lanes, incoming, mode);
+  if (placed.isRepeat) return countDuplicate(lanes, placed);
   const isAlone = placed.lane.status === "idle" && placed.arrival.state === "pending";
   return isAlone ? acceptAlone(lanes, placed, index, mode) : acceptByRules(lanes, placed, mode);
 }
@@ -303,13 +310,16 @@ export function place(lanes: SqliteLanes, incoming: NewEvent, { lateEvents }: Ac
   const { work, rules, tally } = lanes;
   const { apiClientId, tag, messageId } = incoming.lane;
   const client = work.facts.clients.id(work.clientTable, apiClientId);
-  const kind = work.facts.kinds.id(work.kindTable, incoming.eventType);
   const known = work.sql.laneByKey.get(client, TAG[tag], messageId);
+  // An unsigned header may give a repeat any type: no name is stored for it.
+  const isRepeat = known !== undefined && tag === "single";
+  const kind = isRepeat ? 0 : work.facts.kinds.id(work.kindTable, incoming.eventType);
   const lane = toLane(known ?? newLane(tally.peek("next_lane"), TAG[tag]), { client, message: messageId });
   return {
     incoming,
     lane,
     isNew: known === undefined,
+    isRepeat,
     kind,
     arrival: rules.arrivalOf(lane, incoming.sequence, lateEvents),
   };
@@ -330,9 +340,9 @@ export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | 
   if (arming.status === "ready" && claim !== null) {
     lane.gapSince = arming.gapSince;
     event.attempts++;
-    const { lane: key, eventType, signedAt, trace, raw } = incoming;
+    const { lane: key, eventType, signedAt, trace, raw, head = null } = incoming;
     const leased = rules.lease(lane, event, arming.missing, claim.leaseMs);
-    mode.claimed.leases.push(leaseOf(lane, leased, { key, eventType, signedAt, trace, raw }, index));
+    mode.claimed.leases.push(leaseOf(lane, leased, { key, eventType, signedAt, trace, raw, head }, index));
   } else gapBegins = rules.apply(lane, arming);
   if (arrival.late) lane.below = 1;
   storeLane(lanes, placed);
@@ -367,7 +377,7 @@ function accepted(lanes: SqliteLanes, placed: Placed, event: EventId, gapBegins:
 /** False when its identity is known already; then nothing was written. */
 function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased: boolean): boolean {
   const { incoming, lane, kind, arrival } = placed;
-  const { sequence, gapWaitMs, occurredAt, signedAt, digest, trace, raw } = incoming;
+  const { sequence, gapWaitMs, occurredAt, signedAt, digest, trace, raw, head } = incoming;
   const isPending = arrival.state === "pending";
   const id = tally.peek("next_event");
   const { changes } = work.sql.insertEvent.run(
@@ -390,7 +400,8 @@ function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased
   );
   if (changes === 0) return false;
   tally.take("next_event");
-  work.sql.insertBody.run(id, raw);
+  if (head === undefined) work.sql.insertBody.run(id, raw);
+  else work.sql.insertHeadedBody.run(id, raw, head);
   return true;
 }
 
@@ -424,16 +435,16 @@ function storeLane(lanes: SqliteLanes, { incoming, lane, isNew }: Placed): void 
   );
 }
 
-function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kind }: Placed): Acceptance {
+function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kind, isRepeat }: Placed): Acceptance {
   const { sql } = work;
   const { sequence, signedAt, digest, raw } = incoming;
-  const first = sql.known.get(lane.id, sequence, kind);
+  const first = isRepeat ? sql.single.get(lane.id) : sql.known.get(lane.id, sequence, kind);
   if (first === undefined) throw new RangeError("An event was refused as known, but is not there.");
   // Once the body is pruned or erased there is nothing to compare with.
   const body = first.digest.equals(digest) ? undefined : sql.body.get(first.id);
   const conflict = body !== undefined && !sameContent(body.raw, raw);
   sql.countDuplicates.get(1, first.id);
-  countDuplicates(tally, first, { signedAt, count: 1 });
+  countDuplicates(tally, first, { signedAt: signedTimeOf(incoming), count: 1 });
   if (conflict) {
     tally.count("conflicts");
     if (first.conflict === 0) {

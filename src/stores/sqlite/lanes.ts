@@ -102,14 +102,22 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
   if (claim.kind === "retired") {
     const row = sql.event.get(event.id);
     const names = { apiClientId, tag: lane.tag, messageId: lane.message, eventType };
-    if (row !== undefined) claimed.retired.push(toEvent({ ...row, ...names, raw: rest.raw }));
+    if (row !== undefined)
+      claimed.retired.push(toEvent({ ...row, ...names, raw: rest.raw, head: headOf(lanes, lane, event.id) }));
     return;
   }
   const key = { apiClientId, tag: tagWord(lane.tag), messageId: lane.message };
   const { signedAt, trace } = rest;
   // A pending event always has its body: pruning and erasing finish it first.
   const raw = rest.raw ?? new Uint8Array();
-  claimed.leases.push(leaseOf(lane, claim, { key, eventType, signedAt, trace, raw }, null));
+  claimed.leases.push(
+    leaseOf(lane, claim, { key, eventType, signedAt, trace, raw, head: headOf(lanes, lane, event.id) }, null),
+  );
+}
+
+/** The messaging service keeps no headers. */
+function headOf({ work }: SqliteLanes, { tag }: SqliteLane, event: EventId): string | null {
+  return tag === TAG.single ? (work.sql.keptHead.get(event)?.head ?? null) : null;
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.

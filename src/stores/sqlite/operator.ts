@@ -152,7 +152,7 @@ function eraseLanes(work: Work, ids: readonly number[]): number {
 /** Bodies that were still there. */
 function eraseQuarantined(work: Work, ids: readonly number[]): Pick<Batch, "erased" | "replayed"> {
   const select = work.db.prepare("select state, bytes from oncehook_quarantine where id = ? and raw is not null");
-  const clear = work.db.prepare("update oncehook_quarantine set raw = null, state = ? where id = ?");
+  const clear = work.db.prepare("update oncehook_quarantine set raw = null, head = null, state = ? where id = ?");
   let [erased, replayed] = [0, false];
   for (const id of ids) {
     const row = select.get(id) as { readonly state: number; readonly bytes: number } | undefined;
@@ -171,12 +171,12 @@ function eraseQuarantined(work: Work, ids: readonly number[]): Pick<Batch, "eras
 
 type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
-/** A body that has neither the text nor an escape in it cannot name it, and need not be read. */
-const MAY_NAME = "(instr(raw, ?) > 0 or instr(raw, x'5c') > 0)";
+/** A body that has neither the text nor an escape of JSON or of a form in it cannot name it, and need not be read. */
+const MAY_NAME = "(instr(raw, ?) > 0 or instr(raw, x'5c') > 0 or instr(raw, x'25') > 0)";
 
 const QUARANTINED = `select id, raw from oncehook_quarantine where id between ? and ? and raw is not null and ${MAY_NAME}`;
 
-/** Lanes whose events are of unknown types: only the bodies can tell whom they are about. */
+/** Lanes whose fields name nobody: only the bodies show whom they are about. */
 const silent = (bodies: string, where: string) => `select l.id, b.raw
   from oncehook_lane l cross join oncehook_event e on e.lane = l.id cross join ${bodies} b on b.event = e.id
   where l.id between ? and ? and ${where} and ${MAY_NAME}`;
@@ -203,7 +203,8 @@ class EraseSearch {
     const told = byPeer
       ? await this.#inbox.during(() => lanesWith(this.#inbox, "peer", subject.peer))
       : await this.#inbox.during(() => this.#read(LANES_OF_MESSAGE, [subject.messageId]));
-    const where = byPeer ? `(l.tag = ${TAG.unlaned} or l.peer is null)` : `l.tag = ${TAG.unlaned}`;
+    const unnamed = `l.tag in (${TAG.unlaned}, ${TAG.single})`;
+    const where = byPeer ? `(${unnamed} or l.peer is null)` : unnamed;
     const accepted = await this.#scan("oncehook_lane", silent("oncehook_body", where), this.#text);
     const conflicting = await this.#scan("oncehook_lane", silent("oncehook_conflict", where), this.#text);
     return new Set([...told, ...accepted, ...conflicting]);

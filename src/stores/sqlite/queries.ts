@@ -147,15 +147,26 @@ function conditionsOf(query: EventQuery): Condition[] {
   else if (query.conflict === false) add(true, "e.conflict = 0", []);
   narrow(query.errorCode, "e.error_code is not null and e.error_code = ?", "index");
   add(query.eventType, "e.kind = (select id from oncehook_kind where name = ?)");
-  narrow(query.messageId, `e.lane in (${LANES_OF_MESSAGE})`, "lane");
+  narrow(query.messageId, `e.lane in (${LANES_OF_MESSAGE_OR_EVENT})`, "lane");
+  add(query.source, OF_SOURCE, sourceValues(query.source));
   add(query.acceptedFrom, "e.accepted >= ?");
   add(query.acceptedTo, "e.accepted <= ?");
   return all;
 }
 
 /** There are few clients and tags, so that each is a look into the index of lane keys. */
-export const LANES_OF_MESSAGE = `select id from oncehook_lane
-  where client in (select id from oncehook_client) and tag in (0, 1, 2) and message = ?`;
+const lanesOf = (tags: readonly number[]) => `select id from oncehook_lane
+  where client in (select id from oncehook_client) and tag in (${tags.join(", ")}) and message = ?`;
+export const LANES_OF_MESSAGE = lanesOf([TAG.outbound, TAG.inbound, TAG.unlaned]);
+/** Also the events of other sources with this identity. */
+const LANES_OF_MESSAGE_OR_EVENT = lanesOf(Object.values(TAG));
+
+/** The clients of an entry: one for each tenant, and one without. */
+const OF_SOURCE = `l.tag = ${TAG.single} and l.client in (select id from oncehook_client where name = ? or substr(name, 1, ?) = ?)`;
+
+function sourceValues(source = ""): readonly unknown[] {
+  return [source, source.length + 1, `${source}:`];
+}
 
 /** One state alone comes in the order of its index. Several would have to be sorted, bodies and all: slices keep that small. */
 function stateCondition(codes: readonly number[]): Condition {
@@ -256,13 +267,14 @@ function isIndexed(status: number): boolean {
 const KEEPS_CURSOR =
   "(l.cursor is null or exists (select 1 from oncehook_event e where e.lane = l.id and e.seq = l.cursor))";
 
-function filtersOf({ tag, apiClientId, peer, without = [], quietSince }: LaneQuery): Condition[] {
+function filtersOf({ tag, apiClientId, source, peer, without = [], quietSince }: LaneQuery): Condition[] {
   const all: Condition[] = [];
   const add = (value: unknown, sql: string, values: readonly unknown[] = [value]) => {
     if (value !== undefined) all.push({ sql, values });
   };
   add(tag, "l.tag = ?", [tag === undefined ? null : TAG[tag]]);
   add(apiClientId, "l.client = (select id from oncehook_client where name = ?)");
+  add(source, OF_SOURCE, sourceValues(source));
   add(peer, "l.peer is ?");
   const kinds = `select id from oncehook_kind where name in (${without.map(() => "?").join(", ")})`;
   const among = `not exists (select 1 from oncehook_event e where e.lane = l.id and e.kind in (${kinds}))`;

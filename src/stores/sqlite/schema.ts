@@ -114,6 +114,19 @@ create index oncehook_event_kind on oncehook_event (kind) where kind > 0;
 insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0), ('last_name', 0);
 `;
 
+/**
+ * Schema 6: sources besides the messaging service. The headers that a source keeps go with the body. `version` is the schema that a process
+ * knows: null for one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`admit.ts`).
+ */
+const sources = `
+alter table oncehook_body add column head text;
+alter table oncehook_quarantine add column head text;
+alter table oncehook_instance add column version integer;
+`;
+
+/** The first schema whose code knows events of other sources. */
+export const READS_SOURCES = 6;
+
 // Brings the inbox's tables to the schema of this version, or says why it must not.
 
 /** Entry n makes schema n + 1. */
@@ -123,6 +136,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { sql: parkedLanes, minReader: 1 },
   { sql: quarantineSigner, minReader: 1 },
   { sql: names, minReader: 1 },
+  { sql: sources, minReader: 1 },
 ];
 
 /** The schema number in `meta`; 0 when there is no inbox in the file yet. */
@@ -143,7 +157,12 @@ export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"], known 
   if (missing.length === 0) return;
   for (const { sql } of missing) db.exec(sql);
   writeMeta(db, "schema", known.length);
-  writeMeta(db, "min_reader", known.at(-1)?.minReader ?? known.length);
+  raiseMinReader(db, known.at(-1)?.minReader ?? known.length);
+}
+
+/** Never lowers it: an event that an older version cannot read may be there. */
+export function raiseMinReader(db: SqliteDatabase, least: number): void {
+  writeMeta(db, "min_reader", Math.max(least, Number(readMeta(db, "min_reader") ?? 0)));
 }
 
 /** Whether a receiver has made an inbox in this file. */

@@ -125,8 +125,12 @@ export const SQL = {
     duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace)
     values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
   insertBody: "insert into oncehook_body (event, raw) values (?, ?)",
+  insertHeadedBody: "insert into oncehook_body (event, raw, head) values (?, ?, ?)",
   known: `select id, state, digest, signed as signedAt, conflict from oncehook_event where lane = ? and seq = ? and kind = ?`,
+  // Alone in its lane, whatever type an unsigned header gave it.
+  single: `select id, state, digest, signed as signedAt, conflict from oncehook_event ${IN_LANE} where lane = ? limit 1`,
   body: "select raw from oncehook_body where event = ?",
+  keptHead: "select head from oncehook_body where event = ?",
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ? returning signed as signedAt",
   markConflict: "update oncehook_event set conflict = 1 where id = ?",
   insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
@@ -160,8 +164,8 @@ export const SQL = {
     "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
   quarantineHeldOfOlder: `select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine
     where state = 0 and signer is null and slot = ? and scope = ?`,
-  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw)
-    values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
+  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw, head)
+    values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)`,
 
   readCounter: "select value from oncehook_counter where name = ?",
   addCounter: "update oncehook_counter set value = value + ? where name = ?",
@@ -196,7 +200,9 @@ type Rows = {
   inTurn: InTurnRow;
   entry: EntryRow;
   known: KnownRow;
+  single: KnownRow;
   body: { readonly raw: Buffer };
+  keptHead: { readonly head: string | null };
   countDuplicates: { readonly signedAt: number };
   dueLanes: KeyedLaneRow;
   expiredLanes: KeyedLaneRow;

@@ -15,7 +15,7 @@ import { countIn, withoutLease } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../database.ts";
 import { EVENT, type EventRow, toEvent } from "./records.ts";
-import { readMeta, writeMeta } from "./schema.ts";
+import { READS_SOURCES, raiseMinReader, readMeta, writeMeta } from "./schema.ts";
 import type { Work } from "./transaction.ts";
 
 // Gives the SQLite inbox's lanes to another store.
@@ -136,13 +136,13 @@ function prepareInserts(db: SqliteDatabase) {
       `id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced, duplicates, conflict, gap_wait,
        occurred, signed, accepted, error_code, error, digest, trace`,
     ),
-    body: into("body", "event, raw"),
+    body: into("body", "event, raw, head"),
     conflict: into("conflict", "event, digest, signed, at, raw"),
     gap: into("gap", "lane, hi, lo, skipped, filled"),
     attempt: into("attempt", "event, attempt, at, duration, error_code, error"),
     quarantine: into(
       "quarantine",
-      "id, digest, reason, slot, signer, scope, state, replayed_as, signed, accepted, bytes, trace, raw",
+      "id, digest, reason, slot, signer, scope, state, replayed_as, signed, accepted, bytes, trace, raw, head",
     ),
     audit: into("audit", "id, at, by, act, detail"),
   };
@@ -157,6 +157,8 @@ function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
   const names = [lane.peer, lane.externalReference];
   const { changes } = insert.lane.run(id, client, TAG[key.tag], key.messageId, ...position, ...names);
   if (changes === 0) return;
+  // An older version cannot read it.
+  if (key.tag === "single") raiseMinReader(work.db, READS_SOURCES);
   for (const event of events) takeEvent(work, insert, { lane: id, event });
   for (const { from, to, skippedAt, filledAt } of lane.gaps) insert.gap.run(id, to, from, skippedAt, filledAt);
   for (const { eventId, attempt, at, durationMs, errorCode, error } of lane.attempts) {
@@ -198,7 +200,7 @@ function takeEvent(
     event.digest,
     event.trace,
   );
-  if (raw !== null) insert.body.run(id, raw);
+  if (raw !== null) insert.body.run(id, raw, event.head);
   if (conflicting !== null) {
     insert.conflict.run(id, conflicting.digest, conflicting.signedAt, conflicting.at, conflicting.raw);
   }
@@ -206,10 +208,10 @@ function takeEvent(
 }
 
 function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): void {
-  const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw } = row;
+  const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
   const bytes = raw?.byteLength ?? 0;
   const source = [digest, reason, slot, signer, scope, HELD[state], replayedAs];
-  const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, bytes, trace, raw);
+  const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, bytes, trace, raw, head);
   if (changes === 0 || state !== "held") return;
   work.ledger.gauge("held");
   work.ledger.gauge("held_bytes", bytes);

@@ -1,12 +1,12 @@
 /** The bench of both adapter contracts: a receiver or an inspector behind the adapter's server, and raw sockets to it. */
 import { connect, type Socket } from "node:net";
-import type { WebhookEvent } from "../../events/types.ts";
+import { createReceiver, type Receiver } from "../../create.ts";
 import type { InboxStore } from "../../inbox/store.ts";
 import type { InspectorAnswer, InspectorRequest, Mountable } from "../../inspector/http.ts";
 import { systemClock } from "../../internal/clock.ts";
 import { silentLogger } from "../../internal/logger.ts";
-import { createReceiver, type Receiver } from "../../receiver/receiver.ts";
-import { signPayload } from "../../signature/sign.ts";
+import { signPayload } from "../../service/sign.ts";
+import type { WebhookEvent } from "../../service/types.ts";
 import { memoryStore } from "../../stores/memory.ts";
 import { createFakeClock, type FakeClock } from "../fake-clock.ts";
 

@@ -211,6 +211,7 @@ export const acceptCases: readonly ContractCase[] = [
       replayedAs: null,
       signedAt,
       acceptedAt: signedAt,
+      head: null,
     } as const;
     const totals = { counters, newestSignedAt: null, serviceResigns: false };
     await bench.store.import({ source: "older", lanes: [], quarantined: [row], audit: [], totals });

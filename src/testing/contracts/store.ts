@@ -11,6 +11,7 @@ import { gapCases, lateCases } from "./store-order.ts";
 import { pruneCases } from "./store-prune.ts";
 import { laneCases, upkeepCases } from "./store-queries.ts";
 import { effectCases, settleCases } from "./store-settle.ts";
+import { sourceCases } from "./store-sources.ts";
 
 /** What a test framework passes to a test, if it can skip. */
 interface ContractTestContext {
@@ -48,6 +49,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["upkeep", upkeepCases],
   ["prune", pruneCases],
   ["copy", copyCases],
+  ["sources", sourceCases],
 ];
 
 /**

@@ -9,7 +9,7 @@ import type { Finding } from "../../../src/cli/doctor/finding.ts";
 import { thisRuntime } from "../../../src/cli/doctor/runtime.ts";
 import type { InboxStore } from "../../../src/inbox/store.ts";
 import { type Clock, systemClock } from "../../../src/internal/clock.ts";
-import { compileKeyring } from "../../../src/signature/keyring.ts";
+import { compileKeyring } from "../../../src/service/keyring.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { contextOf } from "../../stores/sqlite-turns.ts";
 import { listenOnLoopback } from "../../support/loopback.ts";

@@ -1,7 +1,7 @@
 /** Which events `oncehook trigger` sends. */
 import { describe, expect, it } from "vitest";
 import { plan, type Wish } from "../../../src/cli/trigger-events.ts";
-import { parseEvent } from "../../../src/events/parse.ts";
+import { parseEvent } from "../../../src/service/parse.ts";
 import { seededRandom } from "../../../src/testing/scenarios.ts";
 
 interface Event {

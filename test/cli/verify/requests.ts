@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import type { Capture, Header } from "../../../src/cli/verify/capture.ts";
 import type { CauseCode } from "../../../src/cli/verify/causes.ts";
 import type { CapturedWith, GivenSecret } from "../../../src/cli/verify/steps.ts";
-import { signPayload, type WrittenEncoding } from "../../../src/signature/sign.ts";
+import { signPayload, type WrittenEncoding } from "../../../src/service/sign.ts";
 import { fixtures } from "../../../src/testing/fixtures.ts";
 
 export const SECRET = "a-webhook-signing-secret-of-32-b";

@@ -1,8 +1,8 @@
 /** What the inspector's JSON answers, over HTTP and whatever the store. */
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { eventIdentity } from "../../../src/events/parse.ts";
 import type { BulkLine, Drawing, EventPage, Lookup, Message, MessagePage } from "../../../src/inspector/index.ts";
+import { eventIdentity } from "../../../src/service/parse.ts";
 import { inbound, outbound } from "../../receiver/events.ts";
 import { fill, type MakeStore, NUMBER, openScene, type RouteScene, TEXT } from "./scene.ts";
 

@@ -24,9 +24,4 @@ export const RECEIVER_ENGINE_REASONS: readonly Reason[] = [
     reason: "Whatever is neither done nor dead is answered alike.",
     changes: [["StringLiteral", '"put_back"', '""']],
   },
-  {
-    file: "src/receiver/to-inbox-event.ts",
-    reason: "The text of undefined is no trace context either: the check is for the compiler.",
-    changes: [["ConditionalExpression", "text !== undefined", "true"]],
-  },
 ];

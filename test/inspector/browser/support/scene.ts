@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { KNOWN_EVENT_TYPES } from "../../../../src/events/parse.ts";
 import { createReceiver, type Receiver } from "../../../../src/index.ts";
 import { silentLogger } from "../../../../src/internal/logger.ts";
+import { KNOWN_EVENT_TYPES } from "../../../../src/service/parse.ts";
 import { type SqliteDatabase, sqliteStore } from "../../../../src/stores/sqlite.ts";
 import {
   createFakeClock,

@@ -1,0 +1,27 @@
+/** The entry `oncehook/sources`: receives any provider's webhooks with the same receiver. */
+export type { ServiceOptions } from "../service/options.ts";
+export { service } from "../service/source.ts";
+export {
+  type Description,
+  defineSource,
+  type Kept,
+  type OpenEvents,
+  type Parsed,
+  type RequestHead,
+  type SourceDefinition,
+  type SourceOptions,
+  type Verdict,
+  type VerifyCircumstances,
+} from "../sources/define-source.ts";
+export type { Key, ReplacedSecret, SourceKeyring, SourceKeyringProvider, SourceSlot } from "../sources/keys.ts";
+export type { SourceEvents, WebhookSource } from "../sources/source.ts";
+export { type GitHubEvent, type GitHubOptions, github } from "./github.ts";
+export { type HmacScheme, hmacSource, type Place } from "./hmac-source.ts";
+export { type ShopifyEvent, shopify } from "./shopify.ts";
+export {
+  type ByTypeField,
+  type StandardWebhooksEvent,
+  type StandardWebhooksOptions,
+  standardWebhooks,
+} from "./standard-webhooks.ts";
+export { type StripeEvent, stripe } from "./stripe.ts";

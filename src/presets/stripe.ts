@@ -1,0 +1,98 @@
+/** Stripe's events. */
+import {
+  type OpenEvents,
+  type SourceDefinition,
+  type SourceOptions,
+  sourceOf,
+  type Verdict,
+} from "../sources/define-source.ts";
+import type { WebhookSource } from "../sources/source.ts";
+import {
+  MALFORMED,
+  MALFORMED_TIME,
+  MISMATCH,
+  MISSING,
+  MOST_SIGNATURES,
+  parseObject,
+  secondsAsMs,
+  signatureBytes,
+  textOf,
+} from "./signatures.ts";
+import type { ByTypeField } from "./standard-webhooks.ts";
+
+/** What every event has. Pass `Stripe.Event` of the package `stripe` for all of it. */
+export interface StripeEvent {
+  readonly id: string;
+  readonly type: string;
+  /** Epoch seconds. */
+  readonly created: number;
+  /** The connected account, for events of Connect. */
+  readonly account?: string | undefined;
+  readonly data: { readonly object: object };
+}
+
+const LONGEST_HEADER = 4_096;
+const DAY_MS = 86_400_000;
+
+const definition: SourceDefinition<StripeEvent> = {
+  preset: "stripe",
+  maxBodyBytes: 1024 * 1024,
+  // In live mode, with a new time and signature each time.
+  lastRetryMs: 4 * DAY_MS,
+  verify(head, body, keys, { checkAge }): Verdict {
+    const header = head.header("stripe-signature");
+    if (header === undefined) return MISSING;
+    const parts = partsOf(header);
+    if (parts === null) return MALFORMED;
+    const signedAt = secondsAsMs(parts.time);
+    if (signedAt === null) return MALFORMED_TIME;
+    const expired = checkAge(signedAt);
+    if (expired !== null) return { ok: false, code: expired };
+    const key = keys.find((each) => each.signed(parts.signatures, "sha256", `${parts.time}.`, body));
+    return key === undefined ? MISMATCH : { ok: true, key, signedAt };
+  },
+  parse(body) {
+    const parsed = parseObject<StripeEvent>(body);
+    if (!parsed.ok) return parsed;
+    const { id, type } = parsed.event;
+    return textOf(id) === undefined || textOf(type) === undefined ? { ok: false, code: "invalid_event" } : parsed;
+  },
+  identify: (event) => event.id,
+  describe({ type, created, data }) {
+    const object: Readonly<Record<string, unknown>> = { ...data?.object };
+    return { type, reference: textOf(object.id), ...(Number.isSafeInteger(created) && { occurredAt: created * 1000 }) };
+  },
+};
+
+/**
+ * Receives Stripe's events. The time and the body are signed; `event.id` is the identity, and `data.object.id` the reference to search by.
+ * `secrets` are those of the endpoint (`whsec_…`), not API keys.
+ *
+ * @typeParam Event - `Stripe.Event` of the package `stripe`, or a union of your own by `type`
+ * @throws SetupError for a wrong option or secret
+ * @example
+ * const receiver = createReceiver({ source: stripe<Stripe.Event>({ secrets: process.env.STRIPE_WEBHOOK_SECRET ?? "" }), store });
+ * receiver.on("invoice.paid", (event, ctx) => ctx.commit((db) => markPaid(db, event.data.object.id)));
+ */
+export function stripe<Event extends { readonly type: string } = StripeEvent>(
+  options: SourceOptions,
+): WebhookSource<OpenEvents<Event, ByTypeField<Event, Event["type"]>>> {
+  return sourceOf<StripeEvent, OpenEvents<Event, ByTypeField<Event, Event["type"]>>>(definition, options);
+}
+
+/** `t=1492774577,v1=5257a8…,v1=…`: one time, and a signature for each secret in use. Other schemes are skipped. */
+function partsOf(header: string): { readonly time: string; readonly signatures: readonly Uint8Array[] } | null {
+  if (header.length > LONGEST_HEADER) return null;
+  const times: string[] = [];
+  const signatures: Uint8Array[] = [];
+  for (const item of header.split(",")) {
+    const equals = item.indexOf("=");
+    const [name, value] = [item.slice(0, equals), item.slice(equals + 1)];
+    if (name === "t") times.push(value);
+    const bytes = name === "v1" ? signatureBytes(value, "hex", 32) : null;
+    if (bytes !== null) signatures.push(bytes);
+  }
+  const [time] = times;
+  if (time === undefined || times.length > 1 || signatures.length > MOST_SIGNATURES) return null;
+  return signatures.length === 0 ? null : { time, signatures };
+}

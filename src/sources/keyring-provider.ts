@@ -1,0 +1,352 @@
+/** Where the keys of a source come from: the contract, and the cache of an async provider. */
+import { createHash } from "node:crypto";
+import { KeyringError, OncehookError } from "../errors.ts";
+import type { Clock } from "../internal/clock.ts";
+import { errorPlaceOf } from "../internal/foreign-error.ts";
+import type { Logger } from "../internal/logger.ts";
+/** What a provider receives about a request. Nothing in it is verified: `tenant` is what the adapter's option returned. */
+export interface KeyringContext {
+  readonly route?: string;
+  readonly tenant?: string;
+}
+
+/** Omits the keys that were not given, because a provider may test which keys exist. */
+export function keyringContext(request: { route?: string | undefined; tenant?: string | undefined }): KeyringContext {
+  const { route, tenant } = request;
+  return { ...(route !== undefined && { route }), ...(tenant !== undefined && { tenant }) };
+}
+
+/** What every compiled keyring has. */
+export interface CompiledKeys {
+  /** Names this set of secrets, equal in every process, and reveals nothing of them. */
+  readonly version: string;
+  /** What is allowed but dangerous or probably a mistake, to be logged on every start. */
+  readonly warnings: readonly string[];
+}
+
+/** How the secrets that a provider returns become keys. */
+export interface KeyringCompiler<Secrets, Keys extends CompiledKeys> {
+  /** @throws SetupError naming the option that is wrong */
+  compile(secrets: Secrets, context: KeyringContext, now: number): Keys;
+  /** The keys of a tenant that the provider does not know: nothing matches them. */
+  readonly empty: Keys;
+}
+
+/** The limit of requests that wait for secrets is reached. Unlike other instances of `KeyringError`, it says nothing about the provider. */
+export class LookUpsCrowded extends KeyringError {
+  constructor() {
+    super("Too many requests wait for look-ups of secrets. If they are not forged, make the keyring provider faster.");
+  }
+}
+
+/** What a source is created with. */
+export interface KeyringSourceDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A read that the owner of the source repeats while it runs. */
+export interface BackgroundRefresh {
+  readonly everyMs: number;
+  /** Never rejects: a failure is logged. */
+  refresh(): Promise<void>;
+}
+
+/** Gives a receiver the keyring of a request. */
+export interface KeyringSource<Keys extends CompiledKeys> {
+  /**
+   * The keyring to try first; synchronous when it is cached. A tenant the provider does not know gets an empty one.
+   * Rejects with `KeyringError` when the provider fails and no keyring of the last 10 minutes is cached, and with
+   * `LookUpsCrowded` when too many requests already wait.
+   */
+  read(context: KeyringContext): Keys | Promise<Keys>;
+  /**
+   * After a mismatch: a keyring other than `seen`, or null when there is none or no read is allowed now (one such read at a time,
+   * at most one per 10 s and tenant). Rejects with `KeyringError` while the provider fails, because a forgery then looks like a
+   * delivery signed with a newer secret, and with `LookUpsCrowded` when too many requests already wait.
+   */
+  reread(context: KeyringContext, seen: Keys): Promise<Keys | null>;
+  /** Names the secrets in use, as `CompiledKeys.version` does; for many tenants, all that are cached. */
+  version(): string;
+  /** True when the last read failed, for any tenant. Earlier keyrings are served for 10 minutes, then none. */
+  readonly isFailing: boolean;
+  /** A read to repeat although no request asks for it; null when there is none. */
+  readonly background: BackgroundRefresh | null;
+  /** Forgets the keyrings and stops the timers. */
+  close(): void;
+}
+
+/** The cached keyring of one tenant on one route. Times are monotonic milliseconds. */
+interface Entry<Keys> {
+  /** Null when no read ever succeeded; the empty keyring when the provider does not know the tenant. */
+  keyring: Keys | null;
+  /** Last successful read. */
+  readAt: number;
+  /** From this time on, a request starts a new read. */
+  dueAt: number;
+  /** The error of the last read, or undefined when it succeeded. */
+  failure: { readonly cause: unknown } | undefined;
+  /** Last read because of a mismatch. */
+  rereadAt: number;
+}
+
+/** A read of a tenant's keyring in progress. */
+interface LookUp<Keys> {
+  /** Never rejects. */
+  readonly entry: Promise<Entry<Keys>>;
+  /** Requests that waited for it so far. */
+  waiting: number;
+}
+
+/** A limit of waiting requests, one for each kind, so that one kind of unverified request cannot block the others. */
+interface Queue {
+  readonly most: number;
+  waiting: number;
+}
+
+const MAX_TENANTS = 1000;
+const READ_TIMEOUT_MS = 2_000;
+const REFRESH_MS = 30_000;
+/** A keyring that was not refreshed for this long is read before it is used again, because it may contain a revoked secret. */
+const IDLE_MS = 60_000;
+const UNKNOWN_MS = 10_000;
+const REREAD_MS = 10_000;
+const SERVE_LAST_MS = 600_000;
+/** The most requests that wait for one look-up, and for all look-ups of cached tenants or of uncached ones. */
+const MOST_PER_LOOK_UP = 128;
+const MOST_WAITING = 512;
+/** The most requests that wait, with their bodies, for a fresher keyring. */
+const MOST_MISMATCHED = 128;
+/** The most look-ups in progress for uncached tenants: anyone can invent names. */
+const MOST_UNCACHED = 64;
+/** Gives a failing provider a pause, far shorter than the service's first retry after a minute. */
+const FAILURE_PAUSE_MS = 5_000;
+
+const CLOSED = "The receiver is closed, and so are its keyrings.";
+const UNDECIDED =
+  "A signature matches none of the cached secrets, and the keyring provider, which may know a newer one, fails: such deliveries get 503 until it works again.";
+
+/** Reads the secrets of a request. */
+type Provider<Secrets> = (context: KeyringContext) => Promise<Secrets | undefined> | Secrets | undefined;
+
+/** The keyrings of a provider. Requests trigger reads, never a timer, so an idle process stays idle. */
+export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements KeyringSource<Keys> {
+  readonly #provider: Provider<Secrets>;
+  readonly #compiler: KeyringCompiler<Secrets, Keys>;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #refreshMs: number;
+  readonly #known = new Map<string, Entry<Keys>>();
+  /** Separate from the known tenants, so that a flood of invented names evicts none of them. */
+  readonly #unknown = new Map<string, Entry<Keys>>();
+  readonly #lookUps = new Map<string, LookUp<Keys>>();
+  #uncachedLookUps = 0;
+  readonly #forKnown: Queue = { most: MOST_WAITING, waiting: 0 };
+  readonly #forUncached: Queue = { most: MOST_WAITING, waiting: 0 };
+  readonly #forFresher: Queue = { most: MOST_MISMATCHED, waiting: 0 };
+  #rereading: LookUp<Keys> | undefined;
+  #closed = false;
+  #isFailing = false;
+
+  readonly background = null;
+
+  constructor(
+    provider: Provider<Secrets>,
+    compiler: KeyringCompiler<Secrets, Keys>,
+    { clock, logger }: KeyringSourceDeps,
+    refreshMs: number = REFRESH_MS,
+  ) {
+    this.#provider = provider;
+    this.#compiler = compiler;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#refreshMs = refreshMs;
+  }
+
+  read(context: KeyringContext): Keys | Promise<Keys> {
+    if (this.#closed) return Promise.reject(new KeyringError(CLOSED));
+    const key = keyOf(context);
+    const entry = this.#find(key);
+    const now = this.#clock.monotonic();
+    if (entry !== undefined && now < entry.dueAt) return serve(entry, now);
+    const isKnown = this.#known.has(key);
+    if (!isKnown && this.#uncachedLookUps >= MOST_UNCACHED && !this.#lookUps.has(key)) {
+      return Promise.reject(new LookUpsCrowded());
+    }
+    const lookUp = this.#refresh(key, context);
+    if (entry !== undefined && this.#mayServeMeanwhile(entry, now)) return serve(entry, now);
+    const queue = isKnown ? this.#forKnown : this.#forUncached;
+    return this.#waitFor(lookUp, queue).then((read) => serve(read, this.#clock.monotonic()));
+  }
+
+  /** Reads again now, or waits for the read in progress. Never rejects: a failure is logged and the last keyring kept. */
+  async refresh(context: KeyringContext): Promise<void> {
+    if (!this.#closed) await this.#refresh(keyOf(context), context).entry;
+  }
+
+  async reread(context: KeyringContext, seen: Keys): Promise<Keys | null> {
+    const fresher = await this.#fresherThan(seen, context);
+    if (fresher !== null) return fresher;
+    const failure = this.#find(keyOf(context))?.failure;
+    if (this.#closed) throw new KeyringError(CLOSED);
+    if (failure !== undefined) throw new KeyringError(UNDECIDED, { cause: failure.cause });
+    return null;
+  }
+
+  async #fresherThan(seen: Keys, context: KeyringContext): Promise<Keys | null> {
+    const key = keyOf(context);
+    // A read that is already in progress may bring the fresher keyring; start another one only after it.
+    for (const inProgress of [() => undefined, () => this.#lookUps.get(key), () => this.#rereading]) {
+      const lookUp = inProgress();
+      if (lookUp !== undefined) await this.#waitFor(lookUp, this.#forFresher);
+      const fresher = this.#otherThan(seen, key);
+      if (fresher !== null) return fresher;
+    }
+    const entry = this.#known.get(key);
+    const now = this.#clock.monotonic();
+    if (entry === undefined || this.#rereading !== undefined || now < entry.rereadAt + REREAD_MS) return null;
+    entry.rereadAt = now;
+    this.#rereading = this.#refresh(key, context);
+    await this.#rereading.entry;
+    this.#rereading = undefined;
+    return this.#otherThan(seen, key);
+  }
+
+  async #waitFor(lookUp: LookUp<Keys>, queue: Queue): Promise<Entry<Keys>> {
+    if (queue.waiting >= queue.most || lookUp.waiting >= MOST_PER_LOOK_UP) throw new LookUpsCrowded();
+    queue.waiting += 1;
+    lookUp.waiting += 1;
+    const entry = await lookUp.entry;
+    queue.waiting -= 1;
+    return entry;
+  }
+
+  version(): string {
+    const versions = [...new Set([...this.#known.values()].map(({ keyring }) => keyring?.version ?? "none"))].sort();
+    if (versions.length <= 1) return versions[0] ?? "none";
+    return createHash("sha256").update(versions.join("\n")).digest("hex").slice(0, 16);
+  }
+
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#known.clear();
+    this.#unknown.clear();
+  }
+
+  #find(key: string): Entry<Keys> | undefined {
+    return this.#known.get(key) ?? this.#unknown.get(key);
+  }
+
+  #otherThan(seen: Keys, key: string): Keys | null {
+    const keyring = this.#find(key)?.keyring ?? null;
+    return keyring === null || keyring.version === seen.version ? null : keyring;
+  }
+
+  /** One read at a time per key. */
+  #refresh(key: string, context: KeyringContext): LookUp<Keys> {
+    const started = this.#lookUps.get(key);
+    if (started !== undefined) return started;
+    const uncached = this.#known.has(key) ? 0 : 1;
+    this.#uncachedLookUps += uncached;
+    const entry = this.#readInto(key, context).finally(() => {
+      this.#lookUps.delete(key);
+      this.#uncachedLookUps -= uncached;
+    });
+    const lookUp = { entry, waiting: 0 };
+    this.#lookUps.set(key, lookUp);
+    return lookUp;
+  }
+
+  async #readInto(key: string, context: KeyringContext): Promise<Entry<Keys>> {
+    const entry = this.#find(key) ?? newEntry<Keys>();
+    try {
+      const secrets = await this.#ask(context);
+      const { compile, empty } = this.#compiler;
+      this.#succeeded(entry, secrets === undefined ? empty : compile(secrets, context, this.#clock.now()));
+    } catch (cause) {
+      this.#failed(entry, cause);
+    }
+    if (!this.#closed) this.#keep(key, entry);
+    return entry;
+  }
+
+  #succeeded(entry: Entry<Keys>, keyring: Keys): void {
+    const now = this.#clock.monotonic();
+    if (entry.failure !== undefined) this.#logger.info({}, "The keyring provider works again.");
+    if (entry.keyring?.version !== keyring.version) {
+      logWarnings(this.#logger, keyring);
+      entry.keyring = keyring;
+    }
+    entry.failure = undefined;
+    this.#isFailing = false;
+    entry.readAt = now;
+    entry.dueAt = now + (keyring === this.#compiler.empty ? UNKNOWN_MS : this.#refreshMs);
+  }
+
+  #failed(entry: Entry<Keys>, cause: unknown): void {
+    // A tenant that was unknown some time ago may be known now: do not answer 401 while the provider fails.
+    if (entry.keyring === this.#compiler.empty) entry.keyring = null;
+    if (entry.failure === undefined) {
+      // The provider's own message may contain anything; only our own are known to be free of secrets.
+      const reason = cause instanceof OncehookError ? cause.message : "It threw an error.";
+      const fields = { code: "keyring_unavailable", servesLast: entry.keyring !== null, ...errorPlaceOf(cause) };
+      this.#logger.error(fields, `The keyring provider failed. ${reason}`);
+    }
+    entry.failure = { cause };
+    this.#isFailing = true;
+    entry.dueAt = this.#clock.monotonic() + Math.min(FAILURE_PAUSE_MS, this.#refreshMs);
+  }
+
+  /** Re-inserting keeps the maps in the order of their last reads, so the first entry is the one to evict. */
+  #keep(key: string, entry: Entry<Keys>): void {
+    this.#known.delete(key);
+    this.#unknown.delete(key);
+    const map = entry.keyring === null || entry.keyring === this.#compiler.empty ? this.#unknown : this.#known;
+    map.set(key, entry);
+    const oldest = map.keys().next().value;
+    if (map.size > MAX_TENANTS && oldest !== undefined) map.delete(oldest);
+  }
+
+  /** A busy tenant never waits for a refresh, and a failing provider never makes a request wait. */
+  #mayServeMeanwhile({ keyring, readAt, failure }: Entry<Keys>, now: number): boolean {
+    if (keyring === null || keyring === this.#compiler.empty) return false;
+    return now < readAt + (failure === undefined ? IDLE_MS : SERVE_LAST_MS);
+  }
+
+  /** Calls the provider with a time limit; a later answer is dropped. */
+  #ask(context: KeyringContext): Promise<Secrets | undefined> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.setTimeout(() => {
+        reject(new KeyringError(`It did not answer within ${READ_TIMEOUT_MS} ms.`));
+      }, READ_TIMEOUT_MS);
+      const answer = (async () => this.#provider(context))();
+      answer.then(resolve, reject).finally(() => timer.cancel());
+    });
+  }
+}
+
+/** Logs what a keyring allows although it is dangerous or probably a mistake. */
+export function logWarnings(logger: Logger, keyring: CompiledKeys): void {
+  for (const warning of keyring.warnings) logger.warn({ code: "keyring_warning" }, warning);
+}
+
+function newEntry<Keys>(): Entry<Keys> {
+  const never = Number.NEGATIVE_INFINITY;
+  return { keyring: null, readAt: never, dueAt: never, failure: undefined, rereadAt: never };
+}
+
+function serve<Keys>(entry: Entry<Keys>, now: number): Keys | Promise<Keys> {
+  const { keyring, readAt, failure } = entry;
+  if (keyring !== null && (failure === undefined || now < readAt + SERVE_LAST_MS)) return keyring;
+  const message =
+    "The keyring provider returns no secrets now, and none of the last 10 minutes are cached: deliveries get 503 until it works again.";
+  return Promise.reject(new KeyringError(message, failure === undefined ? {} : { cause: failure.cause }));
+}
+
+function keyOf({ route, tenant }: KeyringContext): string {
+  return JSON.stringify([route, tenant]);
+}

@@ -1,0 +1,140 @@
+/** The store contract on events of other sources: one lane each, an identity of their own, headers beside the body, and who may read them. */
+import type { NewEvent } from "../../inbox/record.ts";
+import { type Bench, bytes, type ContractCase, hex, it, needing } from "./store-bench.ts";
+
+interface Wish extends Partial<Pick<NewEvent, "eventType" | "head" | "untimed" | "externalReference">> {
+  readonly source?: string;
+  readonly body?: string;
+}
+
+/** An event of the source `billing`, alone in its lane. */
+function event(bench: Bench, identity: string, { source = "billing", body = identity, ...rest }: Wish = {}): NewEvent {
+  const lane = { apiClientId: source, tag: "single", messageId: identity } as const;
+  return bench.event(0, {
+    eventType: "invoice.paid",
+    gapWaitMs: 0,
+    ...rest,
+    lane,
+    raw: bytes(JSON.stringify({ body })),
+  });
+}
+
+export const sourceCases: readonly ContractCase[] = [
+  it("keeps an event of another source under its identity, whatever type and reference a repeat has", async (bench) => {
+    await bench.accept(event(bench, "evt_1", { externalReference: "first" }));
+    const repeat = event(bench, "evt_1", { eventType: "an.invented.type", externalReference: "second" });
+    const { accepted } = await bench.accept(repeat, event(bench, "evt_1"));
+    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["duplicate", "duplicate"]);
+    const [found] = await bench.find();
+    bench.expect(found).toMatchObject({ eventType: "invoice.paid", duplicates: 2, conflict: false, sequence: 0 });
+    const lane = await bench.lane("evt_1", { apiClientId: "billing", tag: "single" });
+    bench.expect([lane.events.length, lane.externalReference]).toEqual([1, "first"]);
+  }),
+  it("knows an event again in the batch that brings it twice", async (bench) => {
+    const { accepted } = await bench.accept(event(bench, "evt_1"), event(bench, "evt_1", { eventType: "other" }));
+    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "duplicate"]);
+  }),
+  it("notices other content under a known identity, and keeps it", async (bench) => {
+    await bench.accept(event(bench, "evt_1"));
+    const { accepted } = await bench.accept(event(bench, "evt_1", { body: "other" }));
+    bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: true }]);
+  }),
+  it("keeps sources, and a source and the messaging service, apart under one identity", async (bench) => {
+    const same = [event(bench, "m"), event(bench, "m", { source: "code" }), event(bench, "m", { source: "code:a" })];
+    const { accepted } = await bench.accept(...same, bench.event(1, { lane: { apiClientId: "billing" } }));
+    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "accepted", "accepted", "accepted"]);
+    const of = async (source: string) => (await bench.find({ source })).map(({ lane }) => lane.apiClientId);
+    bench.expect(await of("billing")).toEqual(["billing"]);
+    bench.expect(await of("code")).toEqual(["code", "code:a"]);
+    bench.expect(await of("cod")).toEqual([]);
+    const lanes = await bench.store.findLanes({ source: "code", limit: 10 });
+    bench.expect(lanes.items.map(({ key }) => key.apiClientId)).toEqual(["code:a", "code"]);
+  }),
+  it("handles each by itself, in the order of arrival, and never as late", async (bench) => {
+    await bench.accept(event(bench, "evt_2"), event(bench, "evt_1"));
+    const leases = await bench.claimTwo();
+    bench.expect(leases.map(({ key, late, missing }) => [key.messageId, late, missing])).toEqual([
+      ["evt_2", false, null],
+      ["evt_1", false, null],
+    ]);
+  }),
+  it("keeps the headers of an event with its body: claimed, found, exported, replayed, erased and pruned together", async (bench) => {
+    const head = '{"x-type":"push"}';
+    await bench.accept(event(bench, "evt_1", { head }), event(bench, "evt_2"), bench.event(1));
+    const leases = await bench.claim();
+    bench.expect(leases.map((lease) => lease.head)).toEqual([head, null, null]);
+    bench.expect((await bench.find()).map((found) => found.head)).toEqual([head, null, null]);
+    const [lane] = await bench.store.export(0, 1);
+    bench.expect(lane?.events.map((found) => found.head)).toEqual([head]);
+    for (const lease of leases) await bench.settle(bench.dead(lease));
+    await bench.act({ kind: "replay", event: leases[0]?.event ?? 0 });
+    const again = await bench.claimOne();
+    bench.expect(again.head).toBe(head);
+    await bench.settle(bench.complete(again));
+    await bench.act({ kind: "erase", subject: { messageId: "evt_1" } });
+    bench.expect((await bench.find()).map((found) => found.head)).toEqual([null, null, null]);
+  }),
+  it("leases an event at once with its headers", async (bench) => {
+    const { leases } = await bench.step({ accepts: [event(bench, "evt_1", { head: "{}" })], claim: { limit: 1 } });
+    bench.expect(leases.map(({ head, acceptIndex }) => [head, acceptIndex])).toEqual([["{}", 0]]);
+  }),
+  it("erases an event of another source by its body alone: its identity does not name a message", async (bench) => {
+    const named = [
+      event(bench, "msg_1", { body: "of somebody else" }),
+      event(bench, "evt_2", { body: "msg_1" }),
+      { ...event(bench, "evt_3"), raw: bytes('{"id":15550100002}') },
+      { ...event(bench, "evt_4"), raw: bytes("To=%2B15550100002&Body=Hi") },
+    ];
+    await bench.accept(...named, bench.of("msg_1", 1));
+    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "msg_1" } })).toEqual({ ok: true, count: 2 });
+    const kept = async () => (await bench.find()).flatMap(({ lane, raw }) => (raw === null ? [] : [lane.messageId]));
+    bench.expect(await kept()).toEqual(["msg_1", "evt_3", "evt_4"]);
+    await bench.act({ kind: "erase", subject: { peer: "+15550100002" } });
+    await bench.act({ kind: "erase", subject: { messageId: "15550100002" } });
+    bench.expect(await kept()).toEqual(["msg_1"]);
+  }),
+  it("does not take the time of acceptance for a signed one", async (bench) => {
+    const untimed = true as const;
+    await bench.accept(event(bench, "evt_1", { untimed }));
+    bench.clock.advance(60_000);
+    await bench.accept(event(bench, "evt_1", { untimed }));
+    const [found] = await bench.find();
+    await bench.step({ repeats: [{ event: found?.id ?? 0, count: 3, signedAt: null }] });
+    const body = bench.quarantine("{", { scope: "source:billing", untimed });
+    await bench.step({ quarantines: [body] });
+    const { newestSignedAt, serviceResigns, counters } = await bench.store.stats();
+    bench.expect([newestSignedAt, serviceResigns, counters.duplicates]).toEqual([null, false, 4]);
+    await bench.accept(event(bench, "evt_2"));
+    bench.expect((await bench.store.stats()).newestSignedAt).toBe(bench.clock.now());
+  }),
+  it("keeps the headers of a quarantined body until it is erased", async (bench) => {
+    await bench.step({
+      quarantines: [bench.quarantine('{"to":"somebody"', { head: '{"x-id":"1"}' }), bench.quarantine("[")],
+    });
+    const heads = async () =>
+      (await bench.store.findQuarantined({ limit: 10 })).items.map(({ head, raw }) => [head, hex(raw) === null]);
+    bench.expect(await heads()).toEqual([
+      [null, false],
+      ['{"x-id":"1"}', false],
+    ]);
+    await bench.act({ kind: "erase", subject: { messageId: "somebody" } });
+    bench.expect((await heads())[1]).toEqual([null, true]);
+  }),
+  it("records entries, and refuses one that comes back as another kind of source", async (bench) => {
+    const billing = { name: "billing", preset: "stripe" };
+    bench.expect(await bench.store.admit([])).toEqual([]);
+    bench.expect(await bench.store.admit([billing])).toEqual(["billing"]);
+    bench.expect(await bench.store.admit([{ name: "code", preset: "github" }])).toEqual(["billing", "code"]);
+    const code = await bench.store
+      .admit([{ ...billing, preset: "github" }])
+      .catch((error: { code?: string }) => error.code);
+    bench.expect(code).toBe("wrong_source");
+  }),
+  ...needing("shared", [
+    it("tells every process which entries there are", async (bench) => {
+      const other = await bench.another();
+      await bench.store.admit([{ name: "billing", preset: "stripe" }]);
+      bench.expect(await other.admit([])).toEqual(["billing"]);
+    }),
+  ]),
+];

@@ -1,0 +1,68 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  entryNameOf,
+  entryNameOfScope,
+  identityOf,
+  type LaneKey,
+  publicId,
+  scopeOfEntry,
+  tenantOfScope,
+} from "../../src/inbox/lane-key.ts";
+
+const entries = fc.stringMatching(/^[a-z][a-z0-9-]{0,31}$/);
+/** Hostile on purpose: colons, other entries' names, the words of scopes. */
+const texts = fc.oneof(
+  fc.string({ unit: "grapheme" }),
+  fc.constantFrom("", ":", "a:b", "source:a", "billing", "billing:x", "any", "inbound", "\0", "é"),
+);
+const clientOf = ([entry, tenant]: readonly [string, string | null]) =>
+  tenant === null ? entry : `${entry}:${tenant}`;
+const named = fc.tuple(entries, fc.option(texts));
+
+describe("the names of entries", () => {
+  it("are told from a lane's tag first, so that no client of the messaging service is taken for a source", () => {
+    fc.assert(
+      fc.property(texts, texts, fc.constantFrom("outbound", "inbound", "unlaned"), (apiClientId, messageId, tag) => {
+        expect(entryNameOf({ apiClientId, messageId, tag } as LaneKey)).toBe(null);
+      }),
+    );
+  });
+
+  it("come back from the text that stands for a client, whatever the tenant is called", () => {
+    fc.assert(
+      fc.property(named, texts, (name, messageId) => {
+        const apiClientId = clientOf(name);
+        expect(entryNameOf({ apiClientId, messageId, tag: "single" })).toBe(name[0]);
+        expect(entryNameOfScope(scopeOfEntry(apiClientId))).toBe(name[0]);
+        expect(tenantOfScope(scopeOfEntry(apiClientId))).toBe(name[1] ?? undefined);
+      }),
+    );
+  });
+
+  it("keep the identities of sources and tenants apart", () => {
+    fc.assert(
+      fc.property(named, named, texts, (one, other, messageId) => {
+        const [a, b] = [one, other].map((name) =>
+          identityOf({ apiClientId: clientOf(name), tag: "single", messageId }, 0, "type"),
+        );
+        expect(a === b).toBe(one[0] === other[0] && one[1] === other[1]);
+      }),
+    );
+  });
+
+  it("are not those of the messaging service's scopes", () => {
+    for (const scope of ["any", "inbound", "delivery", "inbound,delivery", `any:${"0".repeat(32)}`])
+      expect(entryNameOfScope(scope)).toBe(null);
+  });
+});
+
+describe("publicId()", () => {
+  it("hides what follows from a body", () => {
+    const single = (messageId: string) => publicId({ tag: "single", apiClientId: "code", messageId });
+    expect(single("a".repeat(64))).toBe(null);
+    expect(single(`${"a".repeat(64)}:72d3162e`)).toBe(null);
+    expect(single("evt_1")).toBe("evt_1");
+    expect(single("a".repeat(63))).toBe("a".repeat(63));
+  });
+});

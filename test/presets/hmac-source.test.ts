@@ -1,0 +1,131 @@
+/** `hmacSource()`: what a scheme must say, and schemes of real providers. */
+import { createHmac } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { createReceiver } from "../../src/index.ts";
+import { type HmacScheme, hmacSource } from "../../src/presets/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock, incomingOf } from "../../src/testing/index.ts";
+
+const NOW = 1_700_000_000_000;
+const SECRET = "a secret of this provider";
+const scheme: HmacScheme = { preset: "acme", header: "x-signature", lastRetryMs: 0 };
+
+function receiverOf(given: HmacScheme, secrets = SECRET) {
+  const store = memoryStore({ volatile: true });
+  return createReceiver({ store, clock: createFakeClock(NOW), source: hmacSource(given)({ secrets }) }).onAny(() => {});
+}
+
+async function answer(given: HmacScheme, headers: Record<string, string>, body: string, secrets = SECRET) {
+  const receiver = receiverOf(given, secrets);
+  const { status } = await receiver.handle(incomingOf({ method: "POST", headers, body: Buffer.from(body) }));
+  const [event] = (await receiver.inbox.find()).items;
+  return { status, type: event?.eventType, identity: event?.lane.messageId };
+}
+
+const hmac = (text: string, hash = "sha256", secret: string | Buffer = SECRET) => createHmac(hash, secret).update(text);
+
+describe("hmacSource()", () => {
+  it.each<[string, HmacScheme, (body: string) => Record<string, string>]>([
+    ["Linear", { ...scheme, type: { body: "type" } }, (body) => ({ "x-signature": hmac(body).digest("hex") })],
+    [
+      "Typeform",
+      { ...scheme, encoding: "base64", prefix: "sha256=", type: { body: "type" } },
+      (body) => ({ "x-signature": `sha256=${hmac(body).digest("base64")}` }),
+    ],
+    [
+      "Vercel",
+      { ...scheme, hash: "sha1", type: { body: "type" }, identity: { body: "id" } },
+      (body) => ({ "x-signature": hmac(body, "sha1").digest("hex") }),
+    ],
+    [
+      "Paddle",
+      {
+        ...scheme,
+        items: { separator: ";", signature: "h1", timestamp: "ts" },
+        signed: "{timestamp}:{body}",
+        type: { body: "type" },
+      },
+      (body) => ({ "x-signature": `ts=1700000000;h1=${hmac(`1700000000:${body}`).digest("hex")};h1=00` }),
+    ],
+    [
+      "Zoom",
+      {
+        ...scheme,
+        prefix: "v0=",
+        timestamp: "x-time",
+        signed: "v0:{timestamp}:{body}",
+        type: { body: "type" },
+      },
+      (body) => ({ "x-time": "1700000000", "x-signature": `v0=${hmac(`v0:1700000000:${body}`).digest("hex")}` }),
+    ],
+    [
+      "Twitch",
+      {
+        ...scheme,
+        prefix: "sha256=",
+        signed: "{header:x-id}{header:x-time}{body}",
+        type: { header: "x-type" },
+      },
+      (body) => ({
+        ...{ "x-id": "id-1", "x-time": "2023-11-14T22:13:20Z", "x-type": "a.thing" },
+        "x-signature": `sha256=${hmac(`id-12023-11-14T22:13:20Z${body}`).digest("hex")}`,
+      }),
+    ],
+  ])("verifies, types and names as %s does", async (_, given, headers) => {
+    const body = '{"id":"id-1","type":"a.thing"}';
+    const taken = await answer(given, headers(body), body);
+    expect([taken.status, taken.type]).toEqual([200, "a.thing"]);
+    if (given.identity !== undefined) expect(taken.identity).toBe("id-1");
+    expect((await answer(given, headers(body), `${body} `)).status).toBe(401);
+    expect((await answer(given, headers(body), body, `${SECRET}!`)).status).toBe(401);
+    for (const name of Object.keys(headers(body)).filter((each) => each !== "x-type")) {
+      const { [name]: _gone, ...rest } = headers(body);
+      expect((await answer(given, rest, body)).status).toBe(401);
+    }
+  });
+
+  it.each([
+    [{ timestamp: "x-time" }, /must contain \{timestamp\}/],
+    [{ signed: "{timestamp}.{body}" }, /must contain \{timestamp\}/],
+    [{ signed: "{id}.{body}" }, /"signed" must contain \{body\}/],
+    [{ signed: "nothing" }, /"signed" must contain \{body\}/],
+    [{ signed: "{body}{body}" }, /each once/],
+    [{ identity: { header: "x-id" } }, /not part of "signed"/],
+    // "id-1" and "2023" would be signed as "id-12" and "023" are.
+    [{ signed: "{header:x-id}{header:x-time}.{body}", identity: { header: "x-id" } }, /end is not signed/],
+    [{ signed: "{header:x-time}{header:x-id}.{body}", identity: { header: "x-id" } }, /end is not signed/],
+    [{ type: "type" }, /"type" must be/],
+    [{ type: { heder: "x-type" } }, /"type" must be/],
+    [{ reference: { header: "X-Id" } }, /"reference" must be/],
+    [{ identity: "id" }, /"identity" must be/],
+    [{ keep: ["X-Id"] }, /lower-case names/],
+    [{ maxBodyBytes: 1e12 }, /33554432/],
+    [{ answerMs: Number.NaN }, /"answerMs"/],
+    [{ lastRetryMs: undefined }, /"lastRetryMs" must be given/],
+    [{ preset: "service" }, /messaging service/],
+    [{ header: "X-Signature" }, /lower-case names/],
+    [{ preset: "Acme" }, /"preset"/],
+    [{ encoding: "base32" }, /"encoding"/],
+    [{ separator: "," }, /separator/],
+  ])("refuses %o", (wrong, message) => {
+    expect(() => hmacSource({ ...scheme, ...wrong } as HmacScheme)).toThrow(message);
+  });
+
+  it("reads keys in base64 and hex, and refuses other texts for them", async () => {
+    const key = Buffer.from("0123456789abcdef");
+    const body = "{}";
+    const headers = { "x-signature": hmac(body, "sha256", key).digest("hex") };
+    expect((await answer({ ...scheme, key: "hex" }, headers, body, key.toString("hex"))).status).toBe(200);
+    expect((await answer({ ...scheme, key: "base64" }, headers, body, key.toString("base64"))).status).toBe(200);
+    expect(() => receiverOf({ ...scheme, key: "hex" }, "zz")).toThrow(/must be hex/);
+  });
+
+  it("refuses a time beyond the tolerance", async () => {
+    const given: HmacScheme = { ...scheme, timestamp: "x-time", timestampUnit: "ms", signed: "{timestamp}{body}" };
+    const at = async (time: number) => {
+      const headers = { "x-time": `${time}`, "x-signature": hmac(`${time}{}`).digest("hex") };
+      return (await answer(given, headers, "{}")).status;
+    };
+    expect([await at(NOW - 300_000), await at(NOW - 301_000), await at(NOW + 301_000)]).toEqual([200, 401, 401]);
+  });
+});

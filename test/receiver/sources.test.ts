@@ -1,0 +1,372 @@
+/** Several sources in one inbox, on every store: who handles what, what a repeat is, and what a process does with sources that it lacks. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { createReceiver, type InboxStore, openInbox } from "../../src/index.ts";
+import {
+  defineSource,
+  github,
+  type SourceDefinition,
+  service,
+  shopify,
+  standardWebhooks,
+  stripe,
+} from "../../src/presets/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import {
+  createFakeClock,
+  fixtures,
+  incomingOf,
+  type SignedRequest,
+  signedRequest,
+  TEST_SECRET,
+  TEST_SECRETS,
+} from "../../src/testing/index.ts";
+
+const cleanUps: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+async function sqliteFile(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "oncehook-sources-"));
+  cleanUps.unshift(() => rm(folder, { recursive: true }));
+  return join(folder, "inbox.db");
+}
+
+interface LogLine {
+  readonly code: unknown;
+  readonly message: string;
+}
+
+function recordingLogger() {
+  const lines: LogLine[] = [];
+  const keep = (fields: { readonly code?: unknown }, message: string) =>
+    void lines.push({ code: fields.code, message });
+  return { lines, logger: { debug: () => {}, info: () => {}, warn: keep, error: keep } };
+}
+
+const SECRETS = {
+  messages: service({ secrets: TEST_SECRET }),
+  billing: stripe({ secrets: TEST_SECRETS.stripe }),
+  code: github({ secrets: TEST_SECRETS.github }),
+};
+
+function receiverOf<Tx>(store: InboxStore<Tx>) {
+  const { logger, lines } = recordingLogger();
+  const receiver = createReceiver({ store, logger, sources: SECRETS });
+  cleanUps.unshift(() => receiver.stop());
+  const handled: string[] = [];
+  receiver.source("messages").onAny((event) => void handled.push(`messages ${event.eventType}`));
+  receiver.source("billing").on("invoice.paid", (event) => void handled.push(`billing ${event.id}`));
+  receiver.source("code").onAny((event, ctx) => void handled.push(`code ${ctx.header("x-github-event")} ${event.ref}`));
+  const send = async (name: keyof typeof SECRETS, request: SignedRequest) =>
+    JSON.parse((await receiver.source(name).handle(incomingOf(request))).body) as unknown;
+  return { receiver, handled, lines, send };
+}
+
+const paid = (id: string) => signedRequest(fixtures.stripe({ id }), { source: "stripe" });
+const push = (after: string, id?: string, type?: string) =>
+  signedRequest(fixtures.github({ id: after }), { source: "github", ...(id && { id }), ...(type && { type }) });
+
+describe.each([
+  ["memory", async () => memoryStore({ volatile: true }) as InboxStore<never>],
+  ["SQLite", async () => sqliteStore(await sqliteFile()) as unknown as InboxStore<never>],
+])("a receiver of several sources, %s", (_, makeStore) => {
+  it("passes each event to the handlers of its own source", async () => {
+    const { handled, send, receiver } = receiverOf(await makeStore());
+    await send("messages", signedRequest(fixtures.inbound()));
+    await send("billing", paid("evt_1"));
+    await send("code", push("a".repeat(40)));
+    await receiver.drain();
+    expect(handled.sort()).toEqual(["billing evt_1", "code push refs/heads/main", "messages message.inbound"]);
+  });
+
+  it("answers a request that another source has signed with 401, and a repeat with its outcome", async () => {
+    const { send } = receiverOf(await makeStore());
+    expect(await send("billing", signedRequest(fixtures.inbound()))).toEqual({ error: "unauthorized" });
+    expect(await send("messages", paid("evt_1"))).toEqual({ error: "unauthorized" });
+    expect(await send("code", paid("evt_1"))).toEqual({ error: "unauthorized" });
+    expect(await send("billing", paid("evt_1"))).toEqual(await send("billing", paid("evt_2")));
+    expect(await send("billing", paid("evt_1"))).toEqual({ outcome: "duplicate" });
+  });
+
+  it("takes a captured body under another delivery id for a repeat, and still handles the real event under that id", async () => {
+    const { handled, send, receiver } = receiverOf(await makeStore());
+    await send("code", push("a".repeat(40), "id-1"));
+    await receiver.drain();
+    const repeat = await send("code", push("a".repeat(40), "id-2", "an.invented.type"));
+    expect(repeat).toEqual({ outcome: "duplicate" });
+    await send("code", push("b".repeat(40), "id-2"));
+    await receiver.drain();
+    expect(handled).toHaveLength(2);
+  });
+
+  it("keeps a signed body that is not an event, and replays it", async () => {
+    const { send, receiver } = receiverOf(await makeStore());
+    const body = signedRequest('{"id":1}', { source: "stripe" });
+    expect(await send("billing", body)).toEqual({ outcome: "quarantined" });
+    expect(await send("billing", body)).toEqual({ outcome: "quarantined" });
+    const [row, ...others] = (await receiver.inbox.findQuarantined()).items;
+    expect([row?.reason, row?.scope, others.length]).toEqual(["invalid_event", "source:billing", 0]);
+    await expect(receiver.inbox.replayQuarantined(row?.id ?? 0)).rejects.toMatchObject({ code: "invalid_event" });
+  });
+
+  it("finds events by their source", async () => {
+    const { send, receiver } = receiverOf(await makeStore());
+    await send("messages", signedRequest(fixtures.inbound()));
+    await send("billing", paid("evt_1"));
+    const found = await receiver.inbox.find({ source: "billing" });
+    expect(found.items.map(({ lane, eventType }) => [lane.messageId, eventType])).toEqual([["evt_1", "invoice.paid"]]);
+  });
+});
+
+describe("a receiver of one source", () => {
+  it("is typed and mounted like any other, and its entry has the name of its preset", async () => {
+    const store = memoryStore({ volatile: true });
+    const receiver = createReceiver({
+      store,
+      source: standardWebhooks({ secrets: TEST_SECRETS["standard-webhooks"] }),
+    });
+    const seen: unknown[] = [];
+    receiver.on("user.created", (event) => void seen.push(event.data));
+    const request = signedRequest(fixtures.standardWebhooks(), { source: "standard-webhooks" });
+    expect((await receiver.handle(incomingOf(request))).status).toBe(200);
+    await receiver.drain();
+    expect(seen).toEqual([{ id: "user_000001" }]);
+    expect((await receiver.inbox.find({ source: "standard-webhooks" })).items).toHaveLength(1);
+  });
+});
+
+describe("a process that lacks a source", () => {
+  it("leaves its events as they are, for one that has it", async () => {
+    const path = await sqliteFile();
+    const first = receiverOf(sqliteStore(path));
+    await first.send("billing", paid("evt_1"));
+    await first.receiver.stop();
+
+    const { logger, lines } = recordingLogger();
+    const without = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path), logger }).onAny(() => {});
+    cleanUps.unshift(() => without.stop());
+    await without.start();
+    await expect.poll(() => lines.map(({ code }) => code)).toContain("source_missing");
+    await expect.poll(async () => (await without.health()).reasons).toContain("source_missing");
+    const [left] = (await without.inbox.find({ source: "billing" })).items;
+    expect([left?.state, left?.attempts]).toEqual(["pending", 0]);
+    await without.stop();
+
+    const clock = createFakeClock(Date.now() + 60_000);
+    const last = createReceiver({ store: sqliteStore(path), sources: SECRETS, clock });
+    cleanUps.unshift(() => last.stop());
+    const handled: string[] = [];
+    last.source("billing").onAny((event) => void handled.push(event.id));
+    for (const other of ["messages", "code"] as const) last.source(other).onAny(() => {});
+    await last.drain();
+    expect(handled).toEqual(["evt_1"]);
+  });
+
+  it("replays no quarantined body of it", async () => {
+    const path = await sqliteFile();
+    const first = receiverOf(sqliteStore(path));
+    await first.send("billing", signedRequest("[]", { source: "stripe" }));
+    await first.receiver.stop();
+    const without = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path) }).onAny(() => {});
+    cleanUps.unshift(() => without.stop());
+    await without.drain();
+    await expect(without.inbox.replayQuarantined(1)).rejects.toMatchObject({ code: "source_needed" });
+  });
+});
+
+describe("a quarantined body of another source", () => {
+  it("becomes no event of the messaging service, whatever it and its tenant's name say", async () => {
+    const path = await sqliteFile();
+    const source = stripe({ secrets: () => TEST_SECRETS.stripe });
+    const receiver = createReceiver({ store: sqliteStore(path), source }).onAny(() => {});
+    const request = signedRequest(fixtures.inbound(), { source: "stripe" });
+    const answer = await receiver.handle({ ...incomingOf(request), tenant: "x,any" });
+    expect(JSON.parse(answer.body)).toEqual({ outcome: "quarantined" });
+    await receiver.stop();
+    const inbox = await openInbox({ store: sqliteStore(path) });
+    cleanUps.unshift(() => inbox.close());
+    await expect(inbox.replayQuarantined(1)).rejects.toMatchObject({ code: "source_needed" });
+    expect((await inbox.find()).items).toEqual([]);
+  });
+});
+
+describe("what is no identity", () => {
+  it("a tenant's name, with one secret for all tenants: a captured body stays a repeat under any", async () => {
+    const source = github({ secrets: TEST_SECRETS.github });
+    const receiver = createReceiver({ store: memoryStore({ volatile: true }), source }).onAny(() => {});
+    cleanUps.unshift(() => receiver.stop());
+    const sent = incomingOf(signedRequest(fixtures.github(), { source: "github" }));
+    const outcomes: unknown[] = [];
+    for (const tenant of ["a", "b"]) outcomes.push(JSON.parse((await receiver.handle({ ...sent, tenant })).body));
+    expect(outcomes).toEqual([{ outcome: "handled" }, { outcome: "duplicate" }]);
+  });
+
+  it("a GitHub body without an id and a time: a member who comes, goes and comes again is three events", async () => {
+    const source = github({ secrets: TEST_SECRETS.github });
+    const receiver = createReceiver({ store: memoryStore({ volatile: true }), source }).onAny(() => {});
+    cleanUps.unshift(() => receiver.stop());
+    const send = async (action: string, id: string) => {
+      const body = { action, scope: "team", member: { id: 1 }, team: { id: 2 } };
+      const request = signedRequest(body, { source: "github", type: "membership", id });
+      return JSON.parse((await receiver.handle(incomingOf(request))).body) as unknown;
+    };
+    expect([await send("added", "1"), await send("removed", "2"), await send("added", "3")]).toEqual(
+      Array.from({ length: 3 }, () => ({ outcome: "handled" })),
+    );
+    expect(await send("added", "3")).toEqual({ outcome: "duplicate" });
+  });
+});
+
+describe("createReceiver({ sources })", () => {
+  const store = () => memoryStore({ volatile: true });
+
+  it.each([
+    [{}, /at least one source/],
+    [{ Billing: SECRETS.billing }, /lower-case letter/],
+    [{ billing: { secrets: "x" } }, /sources.billing.*stripe/],
+    [{ a: SECRETS.messages, b: SECRETS.messages }, /the messaging service twice, as "a" and "b"/],
+  ])("refuses %o", (sources, message) => {
+    expect(() => createReceiver({ store: store(), sources: sources as never })).toThrow(message);
+  });
+
+  it("starts only when each source has a handler", async () => {
+    const receiver = createReceiver({ store: store(), sources: SECRETS });
+    receiver.source("messages").onAny(() => {});
+    cleanUps.unshift(() => receiver.stop());
+    await expect(receiver.start()).rejects.toMatchObject({
+      code: "no_handlers",
+      message: expect.stringContaining('receiver.source("billing").onAny'),
+    });
+  });
+
+  it("has no handlers of its own, and says where they go", () => {
+    const receiver = createReceiver({ store: store(), sources: SECRETS });
+    expect(() => (receiver as unknown as { on(): void }).on()).toThrow(/receiver.source\("NAME"\)/);
+    expect(() => (receiver as unknown as { handle(): void }).handle()).toThrow(/call handle on one of them/);
+    expect(() => receiver.source("biling" as "billing")).toThrow(/Did you mean "billing"/);
+    expect(receiver.source("billing")).toBe(receiver.source("billing"));
+  });
+
+  it("refuses an entry that the inbox knows as another kind of source", async () => {
+    const path = await sqliteFile();
+    const first = receiverOf(sqliteStore(path));
+    await first.receiver.start();
+    await first.receiver.stop();
+    const sources = { billing: shopify({ secrets: TEST_SECRETS.shopify }) };
+    const receiver = createReceiver({ store: sqliteStore(path), sources });
+    receiver.source("billing").onAny(() => {});
+    cleanUps.unshift(() => receiver.stop());
+    await expect(receiver.start()).rejects.toMatchObject({ code: "wrong_source" });
+  });
+});
+
+describe("a definition that is wrong", () => {
+  const body = Buffer.from("{}");
+  const request = { method: "POST", headers: {}, body } as const;
+  const base: SourceDefinition<object> = {
+    preset: "acme",
+    lastRetryMs: 0,
+    verify: (_head, _body, [key]) =>
+      key === undefined ? { ok: false, code: "none" } : { ok: true, key, signedAt: null },
+    parse: () => ({ ok: true, event: {} }),
+    identify: (_event, _kept, digest) => digest(),
+    describe: () => ({ type: "thing" }),
+  };
+  const answerOf = async (part: Partial<SourceDefinition<object>>, options = {}) => {
+    const source = defineSource({ ...base, ...part })({ secrets: "a secret" });
+    const receiver = createReceiver({ store: sqliteStore(await sqliteFile()), source, ...options }).onAny(() => {});
+    cleanUps.unshift(() => receiver.stop());
+    const { status } = await receiver.handle(incomingOf(request));
+    const [row] = (await receiver.inbox.findQuarantined()).items;
+    return [status, row?.reason];
+  };
+  const signedAt = (time: number): SourceDefinition<object>["verify"] => {
+    return (_head, _body, [key]) =>
+      key === undefined ? { ok: false, code: "none" } : { ok: true, key, signedAt: time };
+  };
+  const throws = () => {
+    throw new TypeError("a bug");
+  };
+
+  it.each<readonly [string, Partial<SourceDefinition<object>>, readonly unknown[]]>([
+    ["verify throws", { verify: throws }, [500, undefined]],
+    ["verify returns a time that is none", { verify: signedAt(Number.NaN) }, [500, undefined]],
+    ["verify forgets the age", { verify: signedAt(0) }, [401, undefined]],
+    ["verify forgets the age of a time ahead", { verify: signedAt(8e15) }, [401, undefined]],
+    ["verify says no word", { verify: () => ({ ok: false, code: "A word" }) }, [401, undefined]],
+    ["parse throws", { parse: throws }, [200, "source_failed"]],
+    ["parse says no word", { parse: () => ({ ok: false }) as never }, [200, "source_failed"]],
+    ["identify returns nothing", { identify: () => "" }, [200, "source_failed"]],
+    ["describe returns no type", { describe: () => ({}) as never }, [200, "source_failed"]],
+  ])("is answered, and nothing is lost: %s", async (_, part, expected) => {
+    expect(await answerOf(part)).toEqual(expected);
+  });
+
+  it("keeps what it fails on even where invalid bodies are rejected: the sender is not to blame", async () => {
+    expect(await answerOf({ parse: throws }, { quarantine: "reject" })).toEqual([200, "source_failed"]);
+  });
+
+  it("can make events that contain themselves: a handler that fails on one is retried", async () => {
+    const event: { self?: object; text: string } = { text: "a secret text" };
+    event.self = event;
+    const { logger, lines } = recordingLogger();
+    const source = defineSource({ ...base, parse: () => ({ ok: true, event }) })({ secrets: "a secret" });
+    const receiver = createReceiver({ store: memoryStore({ volatile: true }), source, logger }).onAny(() => {
+      throw new Error("It failed on a secret text.");
+    });
+    cleanUps.unshift(() => receiver.stop());
+    await receiver.handle(incomingOf(request));
+    await receiver.drain();
+    expect((await receiver.inbox.find()).items).toMatchObject([{ state: "pending", attempts: 1 }]);
+    expect(JSON.stringify(lines)).not.toContain("a secret text");
+  });
+});
+
+describe("a source whose code fails", () => {
+  const acme = (parse: (body: Uint8Array) => { readonly ok: true; readonly event: object }) =>
+    defineSource({
+      preset: "acme",
+      lastRetryMs: 0,
+      verify: (head, body, keys) => {
+        const signature = Buffer.from(head.header("x-acme") ?? "", "hex");
+        const key = keys.find((each) => each.signed(signature, "sha1", body));
+        return key === undefined ? { ok: false, code: "signature_mismatch" } : { ok: true, key, signedAt: null };
+      },
+      parse,
+      identify: (_event, _kept, digest) => digest(),
+      describe: () => ({ type: "thing" }),
+    })({ secrets: "a secret" });
+
+  const request = async (): Promise<SignedRequest> => {
+    const { createHmac } = await import("node:crypto");
+    const body = Buffer.from("a=1&b=2");
+    return { method: "POST", headers: { "x-acme": createHmac("sha1", "a secret").update(body).digest("hex") }, body };
+  };
+
+  it("keeps the body once it is verified, and handles it when the code is fixed", async () => {
+    const store = sqliteStore(await sqliteFile());
+    const broken = createReceiver({
+      store,
+      source: acme(() => {
+        throw new TypeError("a bug");
+      }),
+    }).onAny(() => {});
+    expect(JSON.parse((await broken.handle(incomingOf(await request()))).body)).toEqual({ outcome: "quarantined" });
+    const [row] = (await broken.inbox.findQuarantined()).items;
+    expect(row?.reason).toBe("source_failed");
+    await broken.stop();
+    const handled: unknown[] = [];
+    const parse = (body: Uint8Array) => ({ ok: true as const, event: { text: Buffer.from(body).toString() } });
+    const fixed = createReceiver({ store, source: acme(parse) }).onAny((event) => void handled.push(event));
+    cleanUps.unshift(() => fixed.stop());
+    expect(await fixed.inbox.replayQuarantined(row?.id ?? 0)).toMatchObject({ ok: true });
+    await fixed.drain();
+    expect(handled).toEqual([{ text: "a=1&b=2" }]);
+  });
+});

@@ -1,0 +1,333 @@
+import { describe, expect, it } from "vitest";
+import { KeyringError, SetupError } from "../../src/errors.ts";
+import type { Logger } from "../../src/internal/logger.ts";
+import type { Keyring, KeyringProvider } from "../../src/service/keyring.ts";
+import { createKeyringSource } from "../../src/service/keyring-source.ts";
+import { LookUpsCrowded } from "../../src/sources/keyring-provider.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
+import { OTHER_SECRET, SECRET } from "./openssl.ts";
+
+const times = (count: number, text: string) => Array.from({ length: count }, () => text);
+const crowded = (error: unknown) => {
+  if (!(error instanceof LookUpsCrowded)) return "failed";
+  expect(error.message).toContain("make the keyring provider faster");
+  return "crowded";
+};
+const ended = (read: unknown) => Promise.resolve(read).then(() => "read", crowded);
+
+describe("createKeyringSource() of a value", () => {
+  it("is synchronous, never re-read, and compiled at once", async () => {
+    const clock = createFakeClock();
+    const { log } = setUp(() => SECRET);
+    const warnings: string[] = [];
+    const logger: Logger = { debug() {}, info() {}, error() {}, warn: (_, message) => void warnings.push(message) };
+    const source = createKeyringSource({ inbound: "dangerouslyUnsigned", delivery: SECRET }, { clock, logger });
+    const keyring = atHand(source.read({}));
+    expect(atHand(source.read({ tenant: "a" }))).toBe(keyring);
+    expect(source.version()).toBe(keyring.version);
+    expect(await source.reread({}, keyring)).toBeNull();
+    expect(warnings).toHaveLength(1);
+    expect(log).toEqual([]);
+    expect(() => createKeyringSource("", { clock, logger })).toThrow(SetupError);
+  });
+});
+
+describe("createKeyringSource() of a provider", () => {
+  it("reads of 64 tenants at once at most, whatever names are invented", async () => {
+    const { answer, waiting } = pending();
+    const { source, reads } = setUp(answer);
+    const asked = Array.from({ length: 100 }, (_, index) => source.read({ tenant: `t${index}` }));
+    const ends = Promise.allSettled([...asked, source.read({ tenant: "t0" })]);
+    await settle();
+    expect(reads).toHaveLength(64);
+    for (const { resolve } of waiting) resolve(SECRET);
+    const failed = (await ends).flatMap((end, index) => (end.status === "rejected" ? [index] : []));
+    expect(failed).toEqual(Array.from({ length: 36 }, (_, index) => 64 + index));
+    const turnedAway = source.read({ tenant: "t99" });
+    waiting.at(-1)?.resolve(SECRET);
+    expect((await turnedAway).version).toBe((await source.read({ tenant: "t0" })).version);
+  });
+
+  it("counts names that it read as unknown among the 64, but never those of tenants", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, clock, reads } = setUp((context) =>
+      hold ? answer() : context.tenant?.startsWith("t") ? SECRET : undefined,
+    );
+    const read = (tenant: string) => ended(source.read({ tenant }));
+    for (let index = 0; index < 70; index++) await Promise.all([read(`t${index}`), read(`junk${index}`)]);
+    hold = true;
+    await clock.advance(MINUTE);
+    reads.length = 0;
+    const ends = [];
+    for (let index = 0; index < 70; index++) ends.push(read(`junk${index}`));
+    for (let index = 0; index < 70; index++) ends.push(read(`t${index}`));
+    await settle();
+    expect(reads).toHaveLength(64 + 70);
+    for (const { resolve } of waiting) resolve(SECRET);
+    const crowd = Array.from({ length: 6 }, () => "crowded");
+    expect((await Promise.all(ends)).filter((end) => end === "crowded")).toEqual(crowd);
+    hold = false;
+    expect(await read("junk69")).toBe("read");
+  });
+
+  it("lets 128 requests wait for one look-up, and as many again for the next", async () => {
+    const { answer, waiting } = pending();
+    const { source } = setUp(answer);
+    for (const tenant of ["a", "b"]) {
+      const asked = Array.from({ length: 130 }, () => ended(source.read({ tenant })));
+      await settle();
+      waiting.at(-1)?.resolve(undefined);
+      expect(await Promise.all(asked)).toEqual([...times(128, "read"), ...times(2, "crowded")]);
+    }
+  });
+
+  it("lets 512 requests wait for look-ups of strangers, and as many for those of tenants", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
+    const tenants = ["a", "b", "c", "d", "e"];
+    for (const tenant of tenants) await source.read({ tenant });
+    hold = true;
+    await clock.advance(MINUTE);
+    for (const round of ["first", "second"]) {
+      const strangers = tenants.flatMap((name) =>
+        times(128, `${round} ${name}`).map((tenant) => ended(source.read({ tenant }))),
+      );
+      const known = tenants.flatMap((name) => times(128, name).map((tenant) => ended(source.read({ tenant }))));
+      await settle();
+      for (const { resolve } of waiting) resolve(SECRET);
+      for (const asked of [strangers, known]) {
+        expect(await Promise.all(asked)).toEqual([...times(512, "read"), ...times(128, "crowded")]);
+      }
+      await clock.advance(MINUTE);
+    }
+  });
+
+  it.each<[string, Keyring, RegExp]>([
+    ["a plain secret", SECRET, /Option "(secrets)" of a tenant has no apiClientId/],
+    [
+      "a secret of a kind",
+      { inbound: SECRET, delivery: SECRET },
+      /Option "(secrets.inbound)" of a tenant has no apiClientId/,
+    ],
+    [
+      "a previous secret",
+      {
+        current: { secret: SECRET, apiClientId: "a" },
+        previous: { secret: OTHER_SECRET, validUntil: 1_760_000_100_000 },
+      },
+      /Option "(secrets.previous)" of a tenant has no apiClientId/,
+    ],
+    [
+      "an unsigned kind",
+      { inbound: "dangerouslyUnsigned", delivery: { secret: SECRET, apiClientId: "a" } },
+      /A tenant's inbound events are unsigned/,
+    ],
+  ])("refuses %s that is not bound to its tenant's API client", async (_, keyring, says) => {
+    const { log, logger, clock } = setUp(() => undefined);
+    const unbound = createKeyringSource(() => keyring, { clock, logger });
+    const failed = await Promise.resolve(unbound.read({ tenant: "a" })).catch((error: Error) => error);
+    expect(failed).toMatchObject({ name: "KeyringError", cause: { name: "SetupError", code: "invalid_secret" } });
+    const cause = "cause" in failed ? (failed.cause as SetupError) : null;
+    const [, option = "secrets"] = says.exec(cause?.message ?? "") ?? [];
+    expect(cause).toMatchObject({ message: expect.stringMatching(says), fields: { option } });
+    expect(await unbound.read({ route: "/hooks" })).toMatchObject({ version: expect.any(String) });
+    expect(log[0]).toMatch(says);
+    expect(log.join()).not.toContain(SECRET);
+  });
+
+  it("reads once per tenant and route, passing both and nothing else", async () => {
+    const { source, reads } = setUp(async () => SECRET);
+    const contexts = [{}, { tenant: "a" }, { tenant: "b" }, { route: "a" }, { tenant: "a", route: "a" }];
+    for (const context of contexts) {
+      await source.read(context);
+      expect(atHand(source.read(context)).keys).toHaveLength(1);
+    }
+    expect(reads).toEqual(contexts);
+  });
+
+  it("lets requests that arrive together share one read", async () => {
+    const { answer, waiting } = pending();
+    const { source, reads } = setUp(answer);
+    const together = Promise.all(Array.from({ length: 20 }, () => source.read({ tenant: "a" })));
+    await settle();
+    waiting[0]?.resolve(SECRET);
+    expect(new Set((await together).map(({ version }) => version)).size).toBe(1);
+    expect(reads).toHaveLength(1);
+  });
+
+  it("refreshes in the background after 30 s, serving the old keyring meanwhile", async () => {
+    let secret = SECRET;
+    const { source, clock, reads } = setUp(async () => secret);
+    const first = await source.read({});
+    secret = OTHER_SECRET;
+    await clock.advance(29_999);
+    expect(atHand(source.read({}))).toBe(first);
+    expect(reads).toHaveLength(1);
+    await clock.advance(1);
+    expect(atHand(source.read({}))).toBe(first);
+    await settle();
+    expect(reads).toHaveLength(2);
+    expect(atHand(source.read({})).version).not.toBe(first.version);
+    expect(source.version()).toBe(atHand(source.read({})).version);
+  });
+
+  it("keeps the same keyring object when a refresh brings nothing new", async () => {
+    const { source, clock, reads } = setUp(async () => ({ current: SECRET }));
+    const first = await source.read({});
+    await clock.advance(30_000);
+    source.read({});
+    await settle();
+    expect(atHand(source.read({}))).toBe(first);
+    expect(reads).toHaveLength(2);
+  });
+
+  it("reads before it uses a keyring that nothing refreshed for a minute: it may hold a revoked secret", async () => {
+    let secret = SECRET;
+    const { source, clock } = setUp(async () => secret);
+    const first = await source.read({});
+    secret = OTHER_SECRET;
+    await clock.advance(MINUTE);
+    expect((await source.read({})).version).not.toBe(first.version);
+  });
+
+  it("remembers an unknown tenant for 10 s, with a keyring that matches nothing", async () => {
+    let known = false;
+    const { source, clock, reads } = setUp(async () => (known ? SECRET : undefined));
+    const keyring = await source.read({ tenant: "x" });
+    expect(keyring.keys).toEqual([]);
+    known = true;
+    await clock.advance(9_999);
+    expect(atHand(source.read({ tenant: "x" })).keys).toEqual([]);
+    expect(await source.reread({ tenant: "x" }, keyring)).toBeNull();
+    expect(reads).toHaveLength(1);
+    await clock.advance(1);
+    expect((await source.read({ tenant: "x" })).keys).toHaveLength(1);
+  });
+
+  it("keeps at most 1,000 tenants, and invented names evict none of them", async () => {
+    const { source, reads } = setUp(async ({ tenant }) => (tenant?.startsWith("t") ? SECRET : undefined));
+    for (let index = 0; index < 1000; index++) await source.read({ tenant: `t${index}` });
+    for (let index = 0; index < 3000; index++) await source.read({ tenant: `junk${index}` });
+    reads.length = 0;
+    for (let index = 0; index < 1000; index++) atHand(source.read({ tenant: `t${index}` }));
+    expect(reads).toHaveLength(0);
+    await source.read({ tenant: "t1000" });
+    expect(source.read({ tenant: "t0" })).toBeInstanceOf(Promise);
+    await settle();
+    expect(reads).toEqual([{ tenant: "t1000" }, { tenant: "t0" }]);
+    reads.length = 0;
+    await source.read({ tenant: "junk0" });
+    expect(reads).toHaveLength(1);
+  });
+
+  it.each<[string, KeyringProvider]>([
+    ["rejects", () => Promise.reject(new Error(`no: ${SECRET}`))],
+    [
+      "throws",
+      () => {
+        throw new Error(`no: ${SECRET}`);
+      },
+    ],
+    ["gives a keyring that is wrong", () => "short"],
+    ["gives null", () => null as unknown as undefined],
+  ])(
+    "serves the last keyring for 10 minutes when the provider %s, then KeyringError, never an empty one",
+    async (_, fail) => {
+      let broken = false;
+      const { source, clock, log } = setUp((context) => (broken ? fail(context) : SECRET));
+      const first = await source.read({});
+      broken = true;
+      await clock.advance(30_000);
+      for (let elapsed = 30_000; elapsed < 10 * MINUTE; elapsed += 10_000) {
+        expect(atHand(source.read({}))).toBe(first);
+        await clock.advance(10_000);
+      }
+      await expect(source.read({})).rejects.toThrow(KeyringError);
+      await expect(source.read({})).rejects.toMatchObject({ code: "keyring_unavailable", cause: expect.any(Error) });
+      expect(log.filter((line) => line.startsWith("error"))).toHaveLength(1);
+      expect(log.join()).not.toContain(SECRET);
+      broken = false;
+      await clock.advance(5_000);
+      expect(await source.read({})).toBe(first);
+      expect(log.at(-1)).toMatch(/works again/);
+    },
+  );
+
+  it("asks a failing provider at most every 5 s", async () => {
+    const { source, clock, reads } = setUp(() => Promise.reject(new Error("no")));
+    for (let elapsed = 0; elapsed < MINUTE; elapsed += 100) {
+      await expect(source.read({})).rejects.toThrow(KeyringError);
+      await clock.advance(100);
+    }
+    expect(reads).toHaveLength(12);
+  });
+
+  it("does not take a tenant for unknown when the provider fails: 503, never 401", async () => {
+    let broken = false;
+    const { source, clock } = setUp(() => (broken ? Promise.reject(new Error("no")) : undefined));
+    await source.read({});
+    broken = true;
+    await clock.advance(10_000);
+    await expect(source.read({})).rejects.toThrow(KeyringError);
+  });
+
+  it("gives the provider 2 s, and drops an answer that comes later", async () => {
+    const { answer, waiting } = pending();
+    const { source, clock, log } = setUp(answer);
+    const read = Promise.resolve(source.read({})).catch((error: unknown) => error);
+    await clock.advance(1_999);
+    expect(log).toEqual([]);
+    await clock.advance(1);
+    expect(await read).toBeInstanceOf(KeyringError);
+    expect(log.join()).toMatch(/within 2000 ms/);
+    waiting[0]?.resolve(SECRET);
+    await settle();
+    await expect(source.read({})).rejects.toThrow(KeyringError);
+  });
+
+  it("rejects reads after close()", async () => {
+    const { source } = setUp(() => SECRET);
+    await source.read({});
+    source.close();
+    await expect(source.read({})).rejects.toThrow(KeyringError);
+    expect(source.version()).toBe("none");
+  });
+
+  it("keeps nothing of a read that ends after close()", async () => {
+    const { answer, waiting } = pending();
+    const { source } = setUp(answer);
+    const read = source.read({});
+    source.close();
+    await settle();
+    waiting[0]?.resolve(SECRET);
+    expect((await read).keys).toHaveLength(1);
+    expect(source.version()).toBe("none");
+  });
+
+  it("logs the warnings of a keyring once per change", async () => {
+    let secret = `${SECRET}\n`;
+    const { source, clock, log } = setUp(async () => secret);
+    await source.read({});
+    await clock.advance(MINUTE);
+    await source.read({});
+    expect(log).toHaveLength(1);
+    secret = `${OTHER_SECRET}\n`;
+    await clock.advance(MINUTE);
+    await source.read({});
+    expect(log).toHaveLength(2);
+    expect(log.join()).not.toContain(SECRET);
+  });
+
+  it("gives one version for all cached tenants, whatever their order", async () => {
+    const answer: KeyringProvider = ({ tenant }) => `${SECRET}-${tenant}`;
+    const [one, two] = [setUp(answer), setUp(answer)];
+    expect(one.source.version()).toBe("none");
+    for (const tenant of ["a", "b"]) await one.source.read({ tenant });
+    for (const tenant of ["b", "a"]) await two.source.read({ tenant });
+    expect(one.source.version()).toBe(two.source.version());
+    expect(one.source.version()).not.toBe((await one.source.read({ tenant: "a" })).version);
+  });
+});

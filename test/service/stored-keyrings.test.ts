@@ -1,0 +1,186 @@
+/** Keyrings made of what a secret store holds. */
+import { describe, expect, it } from "vitest";
+import { KeyringError } from "../../src/errors.ts";
+import { type CompiledKeyring, compileKeyring } from "../../src/service/keyring.ts";
+import { latestReads, storedKeyring } from "../../src/service/keyring-source.ts";
+import type { SecretSlots, SecretStore, StoredSecrets } from "../../src/service/secret-store.ts";
+import { HmacKey } from "../../src/sources/hmac-key.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const NEXT = { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: null, hadSecret: true };
+
+const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
+  current: null,
+  previous: [],
+  next: null,
+  rotatedAt: null,
+  ...overrides,
+});
+
+async function compiled(kinds: { inbound?: Partial<SecretSlots>; delivery?: Partial<SecretSlots> }, now = NOW) {
+  const secrets = memorySecrets();
+  if (kinds.inbound !== undefined) await secrets.write("inbound", slots(kinds.inbound), 0);
+  if (kinds.delivery !== undefined) await secrets.write("delivery", slots(kinds.delivery), 0);
+  return compileKeyring(await storedKeyring(secrets, now), now);
+}
+
+const grants = (keyring: CompiledKeyring) =>
+  keyring.keys.flatMap((key) => key.grants.map(({ slot, scope }) => `${slot} ${scope}`));
+
+describe("storedKeyring()", () => {
+  it("lets each kind's secrets vouch for that kind alone, in all slots (RCV-8, RCV-9)", async () => {
+    const keyring = await compiled({
+      inbound: { current: SECRET },
+      delivery: { current: OTHER_SECRET, previous: [{ secret: `${SECRET}-old`, validUntil: NOW + HOUR }], next: NEXT },
+    });
+    expect(grants(keyring)).toEqual(["current inbound", "current delivery", "previous delivery", "next delivery"]);
+  });
+
+  it("leaves previous secrets out from their end on, without a warning (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + HOUR }] };
+    expect(grants(await compiled({ delivery }, NOW + HOUR - 1))).toHaveLength(2);
+    const ended = await compiled({ delivery }, NOW + HOUR);
+    expect(grants(ended)).toEqual(["current delivery"]);
+    expect(ended.warnings).toEqual([]);
+  });
+
+  it("works with a next secret alone, as next: a first rotation is under way (RCV-9)", async () => {
+    expect(grants(await compiled({ delivery: { next: NEXT } }))).toEqual(["next delivery"]);
+  });
+
+  it.each([
+    ["nothing is stored", {}],
+    ["both kinds are empty", { inbound: {}, delivery: {} }],
+  ])("refuses to guess when %s, naming what stores a secret", async (_, kinds) => {
+    const failure = await compiled(kinds).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(KeyringError);
+    expect(String(failure)).toMatch(/adoptSecret\(\).*rotateSecret\(\)/);
+  });
+
+  it("takes the same secret for both kinds as one key", async () => {
+    const keyring = await compiled({ inbound: { current: SECRET }, delivery: { current: SECRET } });
+    expect(keyring.keys).toHaveLength(1);
+    expect(grants(keyring)).toEqual(["current inbound", "current delivery"]);
+  });
+
+  it("gives every reader of the same secrets the same version, and another one after a change", async () => {
+    const delivery = { current: SECRET };
+    const { version } = await compiled({ delivery });
+    expect((await compiled({ delivery }, NOW + HOUR)).version).toBe(version);
+    expect((await compiled({ delivery: { ...delivery, next: NEXT } })).version).not.toBe(version);
+  });
+
+  it("makes keys of the texts by the store's encoding (DLV-14)", async () => {
+    const secrets = memorySecrets({ encoding: "hex" });
+    const text = "00ff".repeat(8);
+    const given = { current: text, previous: [{ secret: `${text}01`, validUntil: NOW + HOUR }] };
+    await secrets.write("delivery", slots({ ...given, next: { ...NEXT, secret: `${text}02` } }), 0);
+    const { keys } = compileKeyring(await storedKeyring(secrets, NOW), NOW);
+    const body = Buffer.from("{}");
+    const expected = ["", "01", "02"].map((end) => new HmacKey(Buffer.from(text + end, "hex")).digest("1.", body));
+    expect(keys.map(({ hmac }) => hmac.digest("1.", body))).toEqual(expected);
+  });
+
+  it("leaves out the previous secrets that end soonest, of both kinds, where there would be more than 8", async () => {
+    const replaced = (name: string, hours: readonly number[]) =>
+      hours.map((each) => ({ secret: `${SECRET}-${name}-${each}`, validUntil: NOW + each * HOUR }));
+    const keyring = await compiled({
+      inbound: { current: SECRET, previous: replaced("i", [5, 3, 1]) },
+      delivery: { current: OTHER_SECRET, previous: replaced("d", [6, 4, 2]), next: NEXT },
+    });
+    const ends = keyring.keys.map(({ validUntil }) => (validUntil - NOW) / HOUR).filter(Number.isFinite);
+    expect(keyring.keys).toHaveLength(8);
+    expect(ends).toEqual([5, 3, 6, 4, 2]);
+  });
+
+  it("takes a secret that both kinds replaced as one of the 8", async () => {
+    const shared = { secret: `${SECRET}-shared`, validUntil: NOW + HOUR };
+    const others = [2, 3, 4, 5].map((each) => ({ secret: `${SECRET}-${each}`, validUntil: NOW + each * HOUR }));
+    const keyring = await compiled({
+      inbound: { current: SECRET, previous: [shared] },
+      delivery: { current: OTHER_SECRET, previous: [...others, shared], next: NEXT },
+    });
+    expect(keyring.keys).toHaveLength(8);
+    expect(grants(keyring).filter((grant) => grant.startsWith("previous"))).toHaveLength(6);
+  });
+
+  it("takes a previous secret that seems to end too late, as to a clock that is behind, for a week (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY + 1 }] };
+    const { keys, version } = await compiled({ delivery });
+    expect(keys[1]?.validUntil).toBeGreaterThan(NOW + 7 * DAY);
+    expect(keys[1]?.validUntil).toBeLessThanOrEqual(NOW + 8 * DAY);
+    expect((await compiled({ delivery }, NOW - 5 * MINUTE)).version).toBe(version);
+  });
+
+  it("takes the latest end that is plausible as it is (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY }] };
+    expect((await compiled({ delivery })).keys[1]?.validUntil).toBe(NOW + 8 * DAY);
+  });
+
+  it("passes on what the store rejects with", async () => {
+    const failure = new Error("down");
+    await expect(storedKeyring({ ...memorySecrets(), read: () => Promise.reject(failure) }, NOW)).rejects.toBe(failure);
+  });
+});
+
+// A secret store's reads, guarded against copies that lag behind.
+
+const at = (revision: number): StoredSecrets => ({
+  ...{ current: SECRET, previous: [], next: null, rotatedAt: null, revision },
+});
+
+function setUp() {
+  const clock = createFakeClock();
+  const answers: (StoredSecrets | null | undefined)[] = [];
+  const read = async () => answers.shift() as StoredSecrets | null;
+  const reads = latestReads({ read, encoding: "utf8" } as unknown as SecretStore, clock);
+  const next = (answer: StoredSecrets | null | undefined) => {
+    answers.push(answer);
+    return reads.read("inbound");
+  };
+  return { clock, next, reads };
+}
+
+describe("latestReads()", () => {
+  it("takes the same revision again, and a later one", async () => {
+    const { next } = setUp();
+    for (const revision of [2, 2, 3, 3]) expect(await next(at(revision))).toEqual(at(revision));
+  });
+
+  it("takes nothing for null, also from a store that gives undefined, and remembers what was before it", async () => {
+    const { next } = setUp();
+    expect(await next(at(2))).toEqual(at(2));
+    expect(await next(null)).toBeNull();
+    expect(await next(undefined)).toBeNull();
+    await expect(next(at(1))).rejects.toMatchObject({
+      code: "keyring_unavailable",
+      message:
+        "It returned an older revision of the inbound secrets (1) than before (2): the store must read what was written last. If it was restored, the older one counts after a minute.",
+    });
+  });
+
+  it("takes an older revision a minute after the newer one was last read", async () => {
+    const { clock, next } = setUp();
+    await next(at(2));
+    await clock.advance(59_999);
+    await expect(next(at(1))).rejects.toThrow(/older revision/);
+    await clock.advance(1);
+    expect(await next(at(1))).toEqual(at(1));
+  });
+
+  it("tells the kinds apart", async () => {
+    const { next, reads } = setUp();
+    await next(at(2));
+    expect(reads.encoding).toBe("utf8");
+    const other = latestReads(
+      { read: async () => at(1), encoding: "hex" } as unknown as SecretStore,
+      createFakeClock(),
+    );
+    expect(await other.read("delivery")).toEqual(at(1));
+  });
+});
