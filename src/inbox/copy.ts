@@ -105,6 +105,8 @@ export async function copyOpen(options: CopyOptions, clock: Clock): Promise<Copy
 
 async function copyContent(options: CopyOptions, after: number): Promise<void> {
   const report = reporter(options, "copy");
+  // A name keeps its source in the target too, and processes that know no other sources are refused there.
+  await options.to.admit(await options.from.admit([]));
   // First, so that an audit that is refused is refused before the lanes have taken their time.
   await importInto(options, { audit: await auditRows(options.from) });
   for await (const lanes of lanePages(options.from, after)) {
@@ -187,7 +189,7 @@ function differs({ from, to }: CopyOptions, source: InboxContent, target: InboxC
 /** The parts of a store that a copy uses. */
 export type CopyStore = Pick<
   InboxStore,
-  "location" | "open" | "close" | "export" | "import" | "findQuarantined" | "audit" | "stats"
+  "location" | "open" | "close" | "admit" | "export" | "import" | "findQuarantined" | "audit" | "stats"
 >;
 
 /** The number of each kind. */

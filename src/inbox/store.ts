@@ -63,12 +63,12 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Records the entries of this process, besides the messaging service, and raises the version that may open the inbox: an older version
    * stops at the first event of a source that it does not know. It waits until no process of an older version has been seen for 90 s.
-   * Returns the names of all entries that were ever recorded.
+   * Returns all entries that were ever recorded, by name.
    *
    * @throws SetupError `wrong_source` if an entry was recorded with another preset
    * @throws StoreError `old_version_running`
    */
-  admit(entries: readonly EntryPreset[]): Promise<readonly string[]>;
+  admit(entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]>;
 
   /** Renews leases for `leaseMs` from now. Resolves with true for each lease that is still held. */
   extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>;

@@ -138,7 +138,7 @@ export class Engine<Tx> {
   async #admit(): Promise<void> {
     const own = this.inUse.entries.presets;
     const recorded = await this.options.store.admit(own);
-    for (const name of recorded) if (!own.some((entry) => entry.name === name)) await this.#warnOfOthers(name);
+    for (const { name } of recorded) if (!own.some((entry) => entry.name === name)) await this.#warnOfOthers(name);
   }
 
   /** Another process may have the entry: only events that wait are a sign that none has. */

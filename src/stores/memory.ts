@@ -81,7 +81,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
       inLanes(() => {
         for (const entry of entries) checkPreset(state.entries.get(entry.name), entry);
         for (const { name, preset } of entries) state.entries.set(name, preset);
-        return [...state.entries.keys()];
+        return [...state.entries].sort().map(([name, preset]) => ({ name, preset }));
       }),
     heartbeat: (beat) =>
       inLanes(({ now }) => {

@@ -58,6 +58,17 @@ describe("copyInbox()", () => {
     expect([await isClosed(from), await isClosed(to)]).toEqual([true, true]);
   });
 
+  it("takes along which entry is which kind of source", async () => {
+    const from = await inboxWith("a");
+    await from.admit([{ name: "billing", preset: "stripe" }]);
+    const to = memoryStore({ volatile: true });
+    await from.close();
+    await copyInbox({ from, to });
+    await to.open(openContext(clock, silentLogger));
+    const other = [{ name: "billing", preset: "github" }];
+    expect(await failureOf(to.admit(other))).toMatchObject({ code: "wrong_source" });
+  });
+
   it("closes what it opened when the target cannot be opened, and when the copy fails", async () => {
     const from = await closed("a");
     const broken = { ...memoryStore({ volatile: true }), open: () => Promise.reject(new Error("no such server")) };

@@ -239,7 +239,7 @@ export async function admitRows(
   session: PgSession,
   entries: readonly EntryPreset[],
   { now, location }: { readonly now: number; readonly location: string },
-): Promise<readonly string[]> {
+): Promise<readonly EntryPreset[]> {
   await session.rows("open_alone", ALONE);
   const rows = await session.rows<{ key: string; value: string }>("recorded_entries", RECORDED);
   const meta = new Map(rows.map(({ key, value }) => [key, value]));
@@ -253,7 +253,9 @@ export async function admitRows(
     if (!meta.has(ENTRY + name)) await session.rows("record_meta", RECORD, [ENTRY + name, preset]);
     meta.set(ENTRY + name, preset);
   }
-  return [...meta.keys()].filter((key) => key.startsWith(ENTRY)).map((key) => key.slice(ENTRY.length));
+  return [...meta]
+    .filter(([key]) => key.startsWith(ENTRY))
+    .map(([key, preset]) => ({ name: key.slice(ENTRY.length), preset }));
 }
 
 const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyringVersion", counters

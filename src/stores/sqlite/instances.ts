@@ -67,7 +67,7 @@ export function admit(
   db: SqliteDatabase,
   entries: readonly EntryPreset[],
   { now, location }: { readonly now: number; readonly location: string },
-): readonly string[] {
+): readonly EntryPreset[] {
   for (const entry of entries) checkPreset(readMeta(db, ENTRY + entry.name) as string | undefined, entry);
   const isRaised = Number(readMeta(db, "min_reader") ?? 0) >= READS_SOURCES;
   if (entries.length > 0 && !isRaised) {
@@ -77,8 +77,11 @@ export function admit(
     raiseMinReader(db, READS_SOURCES);
   }
   for (const { name, preset } of entries) writeMeta(db, ENTRY + name, preset);
-  const rows = db.prepare("select key from oncehook_meta where key like 'entry:%' order by key").all();
-  return (rows as { readonly key: string }[]).map(({ key }) => key.slice(ENTRY.length));
+  const rows = db.prepare("select key, value from oncehook_meta where key like 'entry:%' order by key").all();
+  return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) => ({
+    name: key.slice(ENTRY.length),
+    preset: value,
+  }));
 }
 
 /** Those that ever said that they live. */
