@@ -53,9 +53,8 @@ export class Engine<Tx> {
   /** Monotonic. Null once a delivery is stored. */
   #acceptFailedAt: number | null = null;
   #admission: Promise<void> | null = null;
-  /** Monotonic. When the store refused it. */
-  #refusedAt: number | null = null;
-  #isHeldBack = false;
+  /** The store refused it. `at` is monotonic. */
+  #refused: { readonly at: number; readonly error: unknown } | null = null;
   #warnedAboutLate = false;
 
   constructor(options: ResolvedReceiverOptions<Tx>, inUse: InUse<Tx>) {
@@ -89,7 +88,8 @@ export class Engine<Tx> {
 
   /** A process of an older version holds back the sources besides the messaging service. */
   get isHeldBack(): boolean {
-    return this.#refusedAt !== null && this.#isHeldBack;
+    const error = this.#refused?.error;
+    return error instanceof StoreError && error.code === "old_version_running";
   }
 
   /** The last delivery could not be stored, less than half a minute ago. */
@@ -103,6 +103,7 @@ export class Engine<Tx> {
     inUse.entries.freeze();
     Object.assign(this.inUse, inUse);
     this.#admission = null;
+    this.#refused = null;
     this.upkeep.keyringsReplaced();
   }
 
@@ -123,14 +124,13 @@ export class Engine<Tx> {
    */
   admitted(): Promise<void> {
     const { clock } = this.options;
-    if (this.#admission !== null && (this.#refusedAt === null || clock.monotonic() - this.#refusedAt < ASK_AGAIN_MS))
-      return this.#admission;
-    this.#refusedAt = null;
+    const isRecent = this.#refused === null || clock.monotonic() - this.#refused.at < ASK_AGAIN_MS;
+    if (this.#admission !== null && isRecent) return this.#admission;
+    this.#refused = null;
     this.#admission = this.#admit();
     // Callers that wait for it get the error; so does the next one, until it is asked again.
     this.#admission.catch((error: unknown) => {
-      this.#refusedAt = clock.monotonic();
-      this.#isHeldBack = error instanceof StoreError && error.code === "old_version_running";
+      this.#refused = { at: clock.monotonic(), error };
     });
     return this.#admission;
   }

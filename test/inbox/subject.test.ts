@@ -55,3 +55,13 @@ describe("createSubjectTest() of a message", () => {
     expect([body({ messageId: "msg_1" }), body({ messageId: "msg_2" })].map(isNamedIn)).toEqual([true, false]);
   });
 });
+
+describe("createSubjectTest() of digits", () => {
+  it("finds them as a number in JSON, from seven on: shorter ones are amounts and counters too", () => {
+    const finds = (messageId: string, value: object) => createSubjectTest({ messageId }).isNamedIn(body(value));
+    expect(finds("1234567", { id: 1234567 })).toBe(true);
+    expect(finds("1234567", { id: 12345678 })).toBe(false);
+    expect(finds("200123", { amount: 200123 })).toBe(false);
+    expect(finds("200123", { id: "200123" })).toBe(true);
+  });
+});

@@ -147,6 +147,12 @@ describe("exportSubject(): what it tells", () => {
     expect(namesOf(await all(exportSubject(bench.store, { peer: OTHER })))).toBe("q2");
   });
 
+  it("tells the headers that are kept beside a quarantined body", async () => {
+    const bench = await openStore();
+    await bench.step({ quarantines: [bench.quarantine(`{"to":"${PEER}"`, { head: '{"x-id":"1"}' })] });
+    expect(await all(exportSubject(bench.store, { peer: PEER }))).toMatchObject([{ headers: { "x-id": "1" } }]);
+  });
+
   it("tells nothing of an empty inbox", async () => {
     const { store } = await openStore();
     for (const subject of [{ peer: PEER }, { messageId: "msg_1" }])

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
-import { createReceiver, type InboxStore, openInbox } from "../../src/index.ts";
+import { createReceiver, type InboxStore, openInbox, StoreError } from "../../src/index.ts";
 import {
   defineSource,
   github,
@@ -196,7 +196,7 @@ describe("a quarantined body of another source", () => {
   });
 });
 
-describe("what is no identity", () => {
+describe("unsigned facts and the identity of an event", () => {
   it("a tenant's name, with one secret for all tenants: a captured body stays a repeat under any", async () => {
     const source = github({ secrets: TEST_SECRETS.github });
     const receiver = createReceiver({ store: memoryStore({ volatile: true }), source }).onAny(() => {});
@@ -220,6 +220,36 @@ describe("what is no identity", () => {
       Array.from({ length: 3 }, () => ({ outcome: "handled" })),
     );
     expect(await send("added", "3")).toEqual({ outcome: "duplicate" });
+  });
+});
+
+describe("health() while the store refuses an entry", () => {
+  const failing = (code: "store_unavailable" | "old_version_running") => {
+    const store = memoryStore({ volatile: true });
+    const refusals = [new StoreError(code, "not now")];
+    const admit: typeof store.admit = async (entries) => {
+      const refusal = refusals.pop();
+      if (refusal !== undefined) throw refusal;
+      return store.admit(entries);
+    };
+    const clock = createFakeClock(Date.now());
+    const receiver = createReceiver({ store: { ...store, admit }, clock, source: SECRETS.billing }).onAny(() => {});
+    cleanUps.unshift(() => receiver.stop());
+    return { receiver, clock };
+  };
+
+  it("lists old_version_running until the store has been asked again, which it does itself", async () => {
+    const { receiver, clock } = failing("old_version_running");
+    await receiver.start();
+    expect((await receiver.health()).reasons).toEqual(["old_version_running"]);
+    await clock.advance(5_001);
+    expect((await receiver.health()).reasons).toEqual([]);
+  });
+
+  it("does not list it for another failure", async () => {
+    const { receiver } = failing("store_unavailable");
+    await receiver.start();
+    expect((await receiver.health()).reasons).toEqual([]);
   });
 });
 
