@@ -30,8 +30,6 @@ export interface Hooks {
   deadLetter: ((notice: DeadLetterNotice) => unknown)[];
 }
 
-const noHooks = (): Hooks => ({ conflict: [], error: [], deadLetter: [] });
-
 /** What a source knows of the types of its events. */
 export interface EventTypes {
   /** The types that `on()` takes. Null where the provider may send any: there, a misspelt type cannot be refused. */
@@ -282,7 +280,7 @@ export interface Entry<Tx> {
 
 /** What an application registered with a receiver: the handlers of each entry, and the hooks of all. */
 export class Entries<Tx> {
-  readonly hooks: Hooks = noHooks();
+  readonly hooks: Hooks = { conflict: [], error: [], deadLetter: [] };
   readonly all: readonly Entry<Tx>[];
   readonly #byName = new Map<string | null, Entry<Tx>>();
 

@@ -9,7 +9,7 @@ export type LaneTag = "outbound" | "inbound" | "unlaned" | "single";
 
 /** Identifies a lane. For `unlaned`, `messageId` is the hex SHA-256 of the body; for `single`, the identity that its source gave the event. */
 export interface LaneKey {
-  /** Empty when the body has none (`unlaned` only). For `single`: the name of the entry, and after a colon the tenant that the source signs. */
+  /** Empty when the body has none (`unlaned` only). For `single`: the name of the entry, and after a colon the tenant whose secret signed. */
   readonly apiClientId: string;
   readonly tag: LaneTag;
   readonly messageId: string;

@@ -73,7 +73,7 @@ export interface NewQuarantine {
   readonly scope: string;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;
-  /** SHA-256 of `raw`; for an entry of its own, of the entry's name and `raw`. A body with a known digest is a duplicate. */
+  /** SHA-256 of `raw`; of another source, of its entry, its tenant and `raw`. A body with a known digest is a duplicate. */
   readonly digest: Uint8Array;
   readonly raw: Uint8Array;
   readonly trace: string | null;

@@ -10,7 +10,7 @@ import {
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { MALFORMED, MISMATCH, MISSING, parseObject, signatureBytes } from "./signatures.ts";
+import { MALFORMED, MISSING, parseObject, signatureBytes, signedBy } from "./signatures.ts";
 
 /** A payload, whose fields depend on its type. Pass a map of your own, or `EventPayloadMap` of `@octokit/webhooks-types`. */
 export interface GitHubEvent {
@@ -48,8 +48,7 @@ const definitionFor = (repeats: "body" | "id"): SourceDefinition<GitHubEvent> =>
     if (header === undefined) return MISSING;
     const signature = header.startsWith(PREFIX) ? signatureBytes(header.slice(PREFIX.length), "hex", 32) : null;
     if (signature === null) return MALFORMED;
-    const key = keys.find((each) => each.signed(signature, "sha256", body));
-    return key === undefined ? MISMATCH : { ok: true, key, signedAt: null };
+    return signedBy(keys, signature, "sha256", [body], null);
   },
   parse: parsePayload,
   identify(event, kept, digest) {

@@ -16,12 +16,12 @@ import type { WebhookSource } from "../sources/source.ts";
 import {
   MALFORMED,
   MALFORMED_TIME,
-  MISMATCH,
   MISSING,
   MOST_SIGNATURES,
   parseObject,
   secondsAsMs,
   signatureBytes,
+  signedBy,
 } from "./signatures.ts";
 
 /** Where a text is: in a field of the JSON body, named by its path (`data.id`), or in a header. */
@@ -173,8 +173,7 @@ function definitionOf<Event extends object>(scheme: HmacScheme): SourceDefinitio
       if (expired !== null) return { ok: false, code: expired };
       const parts = partsOf(pieces, head, time, body);
       if (parts === null) return MISSING;
-      const key = keys.find((each) => each.signed(signatures, hash, ...parts));
-      return key === undefined ? MISMATCH : { ok: true, key, signedAt };
+      return signedBy(keys, signatures, hash, parts, signedAt);
     },
     parse: parseObject,
     identify(event, keptHead, digest) {

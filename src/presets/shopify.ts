@@ -7,7 +7,7 @@ import {
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { MALFORMED, MISMATCH, MISSING, parseObject, signatureBytes } from "./signatures.ts";
+import { MALFORMED, MISSING, parseObject, signatureBytes, signedBy } from "./signatures.ts";
 
 /** A payload, whose fields depend on its topic. */
 export interface ShopifyEvent {
@@ -40,8 +40,7 @@ const definition: SourceDefinition<ShopifyEvent> = {
     if (header === undefined) return MISSING;
     const signature = signatureBytes(header, "base64", 32);
     if (signature === null) return MALFORMED;
-    const key = keys.find((each) => each.signed(signature, "sha256", body));
-    return key === undefined ? MISMATCH : { ok: true, key, signedAt: null };
+    return signedBy(keys, signature, "sha256", [body], null);
   },
   parse: parseObject,
   identify: (_event, _kept, digest) => digest(),

@@ -2,17 +2,30 @@
 import { Buffer } from "node:buffer";
 import { readJson } from "../internal/json.ts";
 import { isRecord } from "../internal/options.ts";
-import type { Parsed } from "../sources/define-source.ts";
+import type { Parsed, Verdict } from "../sources/define-source.ts";
+import type { Key } from "../sources/keys.ts";
 
 /** A header with more signatures is refused, because each costs an HMAC. */
 export const MOST_SIGNATURES = 16;
 const LONGEST_HEADER = 4_096;
 const SECONDS = /^[1-9]\d{8,11}$/;
 
-export const MISMATCH = { ok: false, code: "signature_mismatch" } as const;
+const MISMATCH = { ok: false, code: "signature_mismatch" } as const;
 export const MISSING = { ok: false, code: "missing_signature" } as const;
 export const MALFORMED = { ok: false, code: "malformed_signature" } as const;
 export const MALFORMED_TIME = { ok: false, code: "malformed_timestamp" } as const;
+
+/** The key that made one of the signatures over `parts`, if one of `keys` did. */
+export function signedBy(
+  keys: readonly Key[],
+  signatures: Uint8Array | readonly Uint8Array[],
+  hash: "sha256" | "sha1",
+  parts: readonly (string | Uint8Array)[],
+  signedAt: number | null,
+): Verdict {
+  const key = keys.find((each) => each.signed(signatures, hash, ...parts));
+  return key === undefined ? MISMATCH : { ok: true, key, signedAt };
+}
 
 /** Parses a body that is one JSON object: strict UTF-8, no duplicate key. */
 export function parseObject<Event extends object>(body: Uint8Array): Parsed<Event> {

@@ -13,12 +13,12 @@ import type { WebhookSource } from "../sources/source.ts";
 import {
   MALFORMED,
   MALFORMED_TIME,
-  MISMATCH,
   MISSING,
   MOST_SIGNATURES,
   parseObject,
   secondsAsMs,
   signatureBytes,
+  signedBy,
   textOf,
 } from "./signatures.ts";
 
@@ -87,8 +87,7 @@ function definitionFor<Event extends object>(prefix: string): SourceDefinition<E
       if (candidates === null) return MALFORMED;
       const expired = checkAge(signedAt);
       if (expired !== null) return { ok: false, code: expired };
-      const key = keys.find((each) => each.signed(candidates, "sha256", `${messageId}.${time}.`, body));
-      return key === undefined ? MISMATCH : { ok: true, key, signedAt };
+      return signedBy(keys, candidates, "sha256", [`${messageId}.${time}.`, body], signedAt);
     },
     parse: parseObject,
     identify: (_event, kept) => kept.header(id) ?? "",

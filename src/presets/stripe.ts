@@ -10,12 +10,12 @@ import type { WebhookSource } from "../sources/source.ts";
 import {
   MALFORMED,
   MALFORMED_TIME,
-  MISMATCH,
   MISSING,
   MOST_SIGNATURES,
   parseObject,
   secondsAsMs,
   signatureBytes,
+  signedBy,
   textOf,
 } from "./signatures.ts";
 import type { ByTypeField } from "./standard-webhooks.ts";
@@ -48,8 +48,7 @@ const definition: SourceDefinition<StripeEvent> = {
     if (signedAt === null) return MALFORMED_TIME;
     const expired = checkAge(signedAt);
     if (expired !== null) return { ok: false, code: expired };
-    const key = keys.find((each) => each.signed(parts.signatures, "sha256", `${parts.time}.`, body));
-    return key === undefined ? MISMATCH : { ok: true, key, signedAt };
+    return signedBy(keys, parts.signatures, "sha256", [`${parts.time}.`, body], signedAt);
   },
   parse(body) {
     const parsed = parseObject<StripeEvent>(body);

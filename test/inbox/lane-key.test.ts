@@ -21,7 +21,7 @@ const clientOf = ([entry, tenant]: readonly [string, string | null]) =>
 const named = fc.tuple(entries, fc.option(texts));
 
 describe("the names of entries", () => {
-  it("are told from a lane's tag first, so that no client of the messaging service is taken for a source", () => {
+  it("follow a lane's tag first, so that no client of the messaging service is taken for a source", () => {
     fc.assert(
       fc.property(texts, texts, fc.constantFrom("outbound", "inbound", "unlaned"), (apiClientId, messageId, tag) => {
         expect(entryNameOf({ apiClientId, messageId, tag } as LaneKey)).toBe(null);

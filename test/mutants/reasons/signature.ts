@@ -234,7 +234,7 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
   },
   {
     file: "src/sources/headers.ts",
-    reason: "The text of undefined is no trace context either: the check is for the compiler.",
+    reason: "The text of undefined is not a trace context either: the check is for the compiler.",
     changes: [["ConditionalExpression", "text !== undefined", "true"]],
   },
 ];
