@@ -298,6 +298,7 @@ export class ContentReader {
       hex(digest),
       bodyOf(raw),
       ...(head === null ? [] : [head]),
+      ...(row.untimed ? ["untimed"] : []),
     );
   }
 
@@ -319,6 +320,7 @@ function eventFacts(event: TransferredEvent): readonly unknown[] {
     ...[event.occurredAt, event.signedAt, event.acceptedAt, event.startedAt, event.finishedAt, event.trace],
     ...[plain(event.errorCode), plain(event.error), hex(event.digest), bodyOf(event.raw)],
     ...(event.head === null ? [] : [event.head]),
+    ...(event.untimed ? ["untimed"] : []),
     ...[conflict, bodyOf(conflicting?.raw ?? null)],
   ];
 }

@@ -117,6 +117,7 @@ export function toEventRecord(event: LaneEvent, { raw, head }: Body): EventRecor
     forced: event.forced,
     occurredAt: event.occurredAt,
     signedAt: event.signedAt,
+    untimed: event.untimed,
     acceptedAt: event.acceptedAt,
     startedAt: event.startedAt,
     finishedAt: event.finishedAt,
@@ -282,7 +283,7 @@ function lower(event: LaneEvent, than: LaneEvent | null): LaneEvent {
 
 /** Field by field, like every object of which there are many: see decision 22. */
 function newEvent(lane: LaneState, incoming: NewEvent, id: number, { late, state }: Arrival, now: number): LaneEvent {
-  const { sequence, eventType, occurredAt, signedAt, gapWaitMs, digest, trace } = incoming;
+  const { sequence, eventType, occurredAt, signedAt, untimed = false, gapWaitMs, digest, trace } = incoming;
   return {
     id,
     lane,
@@ -294,6 +295,7 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, { late, state
     forced: false,
     occurredAt,
     signedAt,
+    untimed,
     gapWaitMs,
     acceptedAt: now,
     startedAt: null,

@@ -98,6 +98,8 @@ export interface EventRecord {
   readonly forced: boolean;
   readonly occurredAt: number;
   readonly signedAt: number;
+  /** Its source signed no time: `signedAt` is when it was accepted. */
+  readonly untimed: boolean;
   readonly acceptedAt: number;
   /** When its first attempt began. */
   readonly startedAt: number | null;
@@ -130,6 +132,8 @@ export interface QuarantineRecord {
   /** The event its replay became. */
   readonly replayedAs: EventId | null;
   readonly signedAt: number;
+  /** As `EventRecord`. */
+  readonly untimed: boolean;
   readonly acceptedAt: number;
   readonly trace: string | null;
   readonly digest: Uint8Array;

@@ -251,7 +251,7 @@ export type ExportedBody = { readonly text: string } | { readonly base64: string
 
 /** An event with the facts of its message's lane. Times are epoch milliseconds. */
 export interface ExportedEvent
-  extends Omit<EventRecord, "laneId" | "lane" | "raw" | "head" | "digest" | "conflict" | "trace">,
+  extends Omit<EventRecord, "laneId" | "lane" | "raw" | "head" | "untimed" | "digest" | "conflict" | "trace">,
     LaneKey {
   readonly kind: "event";
   /** The other party's number. */
@@ -350,6 +350,7 @@ function exportedEvent(lane: TransferredLane, event: TransferredEvent): Exported
     head,
     conflicting,
     digest: _digest,
+    untimed: _untimed,
     conflict: _conflict,
     trace: _trace,
     gapWaitMs: _gapWaitMs,

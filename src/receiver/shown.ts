@@ -10,7 +10,7 @@ import { type ExportedBody, exportedBody } from "./operator.ts";
 export type ShownBody = { readonly masked: unknown } | ExportedBody;
 
 export function eventShape(event: EventRecord, reveal: boolean) {
-  const { lane, laneId, raw, head: _head, digest: _digest, trace: _trace, ...facts } = event;
+  const { lane, laneId, raw, head: _head, digest: _digest, trace: _trace, untimed: _untimed, ...facts } = event;
   const isPublic = reveal || publicId(lane) !== null;
   const identity = isPublic ? identityOf(lane, event.sequence, event.eventType) : null;
   return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity, hasBody: raw !== null };
@@ -76,6 +76,7 @@ export type MessageShape = ReturnType<typeof messageShape>;
 export function quarantineShape({
   raw,
   head: _head,
+  untimed: _untimed,
   digest,
   trace: _trace,
   signer: _signer,

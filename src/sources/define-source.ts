@@ -255,11 +255,11 @@ function connect<Event extends object>(
       }
     },
     release(row: QuarantineRecord): Released {
-      const { raw, head, signedAt, trace, scope } = row;
+      const { raw, head, trace, scope } = row;
       if (raw === null) return { ok: false, reason: "body_pruned" };
       const client = clientOf(entry, tenantOfScope(scope));
-      // Whether the time was signed is not recorded: it is used as one that was not.
-      const read = readBody(definition, client, raw, keptFrom(head), { signedAt: null, now: signedAt, trace });
+      const signedAt = row.untimed ? null : row.signedAt;
+      const read = readBody(definition, client, raw, keptFrom(head), { signedAt, now: row.signedAt, trace });
       if (read.ok) return { ok: true, event: read.stored };
       const message = `The body is still not an event for the source "${entry}" (${read.code}).`;
       return { ok: false, reason: "invalid_event", message };

@@ -19,14 +19,31 @@ const CONFLICTS: readonly [ConflictRecord, ConflictRecord] = [
 const EVENTS: readonly [TransferredEvent, TransferredEvent] = [
   {
     ...{ id: 1, sequence: 2, eventType: "message.sent", state: "done", outcome: "handled", late: false, forced: false },
-    ...{ occurredAt: 3, signedAt: 4, acceptedAt: 5, startedAt: 6, finishedAt: 7, attempts: 8, duplicates: 9 },
+    ...{
+      occurredAt: 3,
+      signedAt: 4,
+      acceptedAt: 5,
+      startedAt: 6,
+      finishedAt: 7,
+      attempts: 8,
+      duplicates: 9,
+      untimed: false,
+    },
     ...{ conflict: false, errorCode: "ECONNRESET", error: "hung up", trace: "00-a-b-01", gapWaitMs: 10 },
     ...{ digest: Buffer.from("sent"), raw: Buffer.from('"sent"'), head: null, conflicting: CONFLICTS[0] },
   },
   {
     ...{ id: 101, sequence: 102, eventType: "message.failed", state: "dead", outcome: null, late: true, forced: true },
     ...{ occurredAt: 103, signedAt: 104, acceptedAt: 105, startedAt: null, finishedAt: 107, attempts: 108 },
-    ...{ duplicates: 109, conflict: true, errorCode: "permanent_failure", error: "no", trace: null, gapWaitMs: 110 },
+    ...{
+      duplicates: 109,
+      untimed: true,
+      conflict: true,
+      errorCode: "permanent_failure",
+      error: "no",
+      trace: null,
+      gapWaitMs: 110,
+    },
     ...{ digest: Buffer.from("failed"), raw: Buffer.from('"failed"'), head: '{"a":"b"}', conflicting: null },
   },
 ];
@@ -50,7 +67,7 @@ const QUARANTINED: readonly [QuarantineRecord, QuarantineRecord] = [
       replayedAs: null,
       signedAt: 2,
     },
-    ...{ acceptedAt: 3, trace: null, digest: Buffer.from("brace"), raw: Buffer.from("{"), head: null },
+    ...{ acceptedAt: 3, untimed: false, trace: null, digest: Buffer.from("brace"), raw: Buffer.from("{"), head: null },
   },
   {
     ...{
@@ -63,7 +80,14 @@ const QUARANTINED: readonly [QuarantineRecord, QuarantineRecord] = [
       replayedAs: 5,
       signedAt: 6,
     },
-    ...{ acceptedAt: 7, trace: "00-a-b-01", digest: Buffer.from("bracket"), raw: Buffer.from("["), head: '{"a":"b"}' },
+    ...{
+      acceptedAt: 7,
+      untimed: true,
+      trace: "00-a-b-01",
+      digest: Buffer.from("bracket"),
+      raw: Buffer.from("["),
+      head: '{"a":"b"}',
+    },
   },
 ];
 const AUDITS: readonly [AuditRecord, AuditRecord] = [

@@ -6,7 +6,7 @@ import type { Lease, Settle } from "../../src/inbox/store.ts";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { STATUS } from "../../src/stores/database.ts";
-import { PRUNABLE, USED } from "../../src/stores/sqlite/prune.ts";
+import { PRUNABLE, PRUNABLE_UNTIMED, USED } from "../../src/stores/sqlite/prune.ts";
 import { endsSql, findSql, lanesSql, OLDEST_PENDING } from "../../src/stores/sqlite/queries.ts";
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
@@ -240,6 +240,7 @@ describe.each([
     ["what waits behind a lease", SQL.idleLane, /oncehook_event_identity \(lane=\? AND seq>/],
     ["whether a sequence is settled", SQL.settledAt, /oncehook_event_identity \(lane=\? AND seq=/],
     ["what can be pruned", PRUNABLE, /oncehook_event_keep \(keep=\? AND finished</],
+    ["and where no time was signed", PRUNABLE_UNTIMED, /oncehook_event_untimed \(keep=\? AND finished</],
     [
       "whether a type is used",
       `select ${USED.kind} from oncehook_kind as named where id > 1`,

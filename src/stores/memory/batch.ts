@@ -109,8 +109,8 @@ function countRepeat({ state, tally }: MemoryLanes, repeat: Repeat): void {
 
 function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { state, tally } = lanes;
-  const { reason, slot, signer, scope, signedAt, trace, head = null } = incoming;
-  if (!incoming.untimed) tally.signed(signedAt);
+  const { reason, slot, signer, scope, signedAt, untimed = false, trace, head = null } = incoming;
+  if (!untimed) tally.signed(signedAt);
   const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
   const held = [...state.quarantine.values()].filter((row) => row.state === "held" && isOf(row, incoming));
@@ -120,7 +120,7 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
     ...{ id, reason, slot, signer, scope, state: "held", replayedAs: null },
-    ...{ signedAt, acceptedAt: lanes.now, trace, digest, raw, head },
+    ...{ signedAt, untimed, acceptedAt: lanes.now, trace, digest, raw, head },
   });
   state.quarantineDigests.add(digestText);
   tally.count("quarantined");

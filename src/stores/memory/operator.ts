@@ -89,12 +89,13 @@ function bodiesOf(state: MemoryState, lane: LaneState): Uint8Array[] {
 }
 
 export function pruneMemory({ state, now }: MemoryLanes, policy: PrunePolicy): PruneResult {
-  // A clock that jumped ahead of the service's timestamps must not delete anything.
-  const cutOff = Math.min(now, state.newestSignedAt ?? now);
+  // A clock that jumped ahead of the signed times must not delete what has one.
+  const guarded = Math.min(now, state.newestSignedAt ?? now);
+  const cutOffOf = ({ untimed }: { readonly untimed: boolean }) => (untimed ? now : guarded);
   const events = [...state.events.values()];
-  const bodies = events.filter((event) => hasOldBody(event, policy, cutOff));
-  const old = events.filter((event) => isOld(event, policy, cutOff));
-  const rows = [...state.quarantine.values()].filter((row) => isOldRow(row, policy, cutOff));
+  const bodies = events.filter((event) => hasOldBody(event, policy, cutOffOf(event)));
+  const old = events.filter((event) => isOld(event, policy, cutOffOf(event)));
+  const rows = [...state.quarantine.values()].filter((row) => isOldRow(row, policy, cutOffOf(row)));
   const more = Math.max(bodies.length, old.length, rows.length) > policy.batch;
 
   const prunedBodies = bodies.slice(0, policy.batch);

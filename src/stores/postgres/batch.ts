@@ -313,8 +313,8 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
   known as (select 1 from {}.quarantine where digest = $1::bytea),
   room as (select 1 from held where rows < $10::bigint and bytes + $7::int <= $11::bigint),
   kept as (
-    insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw, signer, head)
-    select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea, $12::text, $13::text
+    insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw, signer, head, untimed)
+    select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea, $12::text, $13::text, $14::boolean
     from room
     on conflict (digest) do nothing returning 1)
   select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
@@ -331,8 +331,8 @@ async function quarantineAll(
   for (const { digest, reason, slot, signer, scope, signedAt, untimed, trace, raw, head = null } of quarantines) {
     if (!untimed) sheet.signed(signedAt);
     const source = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now];
-    const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes, signer, head];
-    const [row] = await session.rows<KeepRow>("quarantine", KEEP_BODY, values);
+    const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes];
+    const [row] = await session.rows<KeepRow>("quarantine", KEEP_BODY, [...values, signer, head, untimed ?? null]);
     const answer = quarantineAnswer(row);
     answers.push(answer);
     if (answer !== "held") continue;

@@ -106,7 +106,7 @@ export class FreshLanes {
     const names = this.#inbox.names.on(session);
     await names.find(session, events);
     const sheet = new TallySheet(this.#inbox.instance, slot);
-    for (const { signedAt, untimed } of events) if (!untimed) sheet.signed(signedAt);
+    for (const { signedAt } of events) sheet.signed(signedAt);
     sheet.count("accepted", events.length);
     sheet.gauge("pending", events.length);
     const arrays = transposed(
@@ -131,9 +131,9 @@ function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<Pg
 }
 
 /** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
-function isFirst({ lane, sequence, head }: NewEvent, { firstSequence }: InboxRules): boolean {
-  // The statement has no column for it.
-  if (head !== undefined) return false;
+function isFirst({ lane, sequence, head, untimed }: NewEvent, { firstSequence }: InboxRules): boolean {
+  // The statement has no columns for these.
+  if (head !== undefined || untimed) return false;
   const position = { ordered: isOrdered({ key: lane }), cursor: null, firstSequence, isSettled: () => false };
   return gapBefore(position, { sequence }) === null;
 }

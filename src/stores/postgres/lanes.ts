@@ -8,7 +8,7 @@ import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts
 import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested } from "./encoding.ts";
 import type { Names } from "./names.ts";
 import { both, CLOCK, type PgSession } from "./session.ts";
-import { GAP, NEW_EVENT, NEW_LANE } from "./statements.ts";
+import { GAP, NEW_LANE, UNTIMED_EVENT } from "./statements.ts";
 
 /** The columns of a lane about its leased event. */
 export interface LeaseRow {
@@ -56,6 +56,7 @@ export interface PgEventRow {
   readonly digest: Buffer;
   readonly trace: string | null;
   readonly has_body: boolean;
+  readonly untimed: boolean | null;
 }
 
 interface GapRow {
@@ -71,7 +72,7 @@ interface GapRow {
  * that reads `*`.
  */
 export const laneColumns = (table: string): string => columnNames(NEW_LANE, table);
-export const eventColumns = (table: string): string => columnNames(NEW_EVENT, table);
+export const eventColumns = (table: string): string => columnNames(UNTIMED_EVENT, table);
 
 const LANE_KEY = columns("client int, tag smallint, message bytea");
 
@@ -202,6 +203,7 @@ export function eventOfRow(lane: LaneState, row: PgEventRow, eventType: string):
     forced: row.forced,
     occurredAt: row.occurred,
     signedAt: row.signed,
+    untimed: row.untimed === true,
     acceptedAt: row.accepted,
     startedAt: row.started,
     finishedAt: row.finished,

@@ -125,12 +125,15 @@ insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do 
 `;
 
 /**
- * Schema 7: sources besides the messaging service. The headers that a source keeps go with the body. `version` is the schema that a process
- * knows: null for one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`admitPg`).
+ * Schema 7: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is true where no time was
+ * signed, and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone
+ * before their first event. `min_reader` is raised then (`admitRows`).
  */
 const sources = `
 alter table body add column head text;
-alter table quarantine add column head text;
+alter table event add column untimed boolean;
+create index event_untimed on event (keep, finished) where untimed and keep is not null;
+alter table quarantine add column head text, add column untimed boolean;
 alter table instance add column version int;
 `;
 

@@ -7,8 +7,10 @@ import { idsIn } from "./lanes.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 
-const PRUNABLE = `select id, lane, keep, finished from {}.event
-  where keep = $1::smallint and finished < $2::bigint and accepted < $2::bigint and signed < $2::bigint order by finished limit $3::int`;
+const PRUNABLE = `select id, lane, keep, finished from {}.event where keep = $1::smallint and finished < $2::bigint
+  and accepted < $2::bigint and signed < $2::bigint and untimed is null order by finished limit $3::int`;
+const PRUNABLE_UNTIMED = `select id, lane, keep, finished from {}.event where keep = $1::smallint and finished < $2::bigint
+  and accepted < $2::bigint and untimed order by finished limit $3::int`;
 /** Events change only under their lane's lock, so lock the lanes and then check again. Lanes that are locked elsewhere wait for the next round. */
 const LOCK_LANES = "select id from {}.lane where id = any($1::bigint[]) order by id for update skip locked";
 const STILL = "select id, lane, keep, finished from {}.event where id = any($1::bigint[]) and lane = any($2::bigint[])";
@@ -18,7 +20,8 @@ const REMOVE_EVENTS = "delete from {}.event where id = any($1::bigint[])";
 const REMOVE_LANES = `delete from {}.lane l where id = any($1::bigint[]) and not exists (select 1 from {}.event e where e.lane = l.id) returning id, status`;
 const REMOVE_GAPS = "delete from {}.gap where lane = any($1::bigint[])";
 const OLD_ROWS = `select id, state, bytes from {}.quarantine
-  where accepted < $1::bigint and signed < $1::bigint and (state = 0) = $2::boolean order by accepted limit $3::int for update skip locked`;
+  where greatest(accepted, signed) < case when untimed then $2::bigint else $1::bigint end
+  and (state = 0) = $3::boolean order by accepted limit $4::int for update skip locked`;
 const REMOVE_ROWS = "delete from {}.quarantine where id = any($1::bigint[])";
 
 interface PrunableRow {
@@ -29,12 +32,12 @@ interface PrunableRow {
 }
 
 export async function pruneRows(inbox: PgInbox, policy: PrunePolicy): Promise<PruneResult> {
-  const pruning = <T>(work: (session: PgSession, cutOff: number) => Promise<T>): Promise<T> =>
-    inbox.transaction(async (session) => work(session, await cutOffOf(inbox, session)));
-  const bodies = await pruning((session, cutOff) => pruneBodies(session, policy, cutOff));
-  const events = await pruning((session, cutOff) => pruneEvents(inbox, session, policy, cutOff));
-  const quarantined = await pruning((session, cutOff) => pruneQuarantined(inbox, session, policy, cutOff));
-  await pruning((session, cutOff) => removeSilent(session, inbox.context.instance, cutOff));
+  const pruning = <T>(work: (session: PgSession, ends: Ends) => Promise<T>): Promise<T> =>
+    inbox.transaction(async (session) => work(session, await endsOf(inbox, session)));
+  const bodies = await pruning((session, ends) => pruneBodies(session, policy, ends));
+  const events = await pruning((session, ends) => pruneEvents(inbox, session, policy, ends));
+  const quarantined = await pruning((session, ends) => pruneQuarantined(inbox, session, policy, ends));
+  await pruning((session, { timed }) => removeSilent(session, inbox.context.instance, timed));
   const more = bodies.more || events.more || quarantined.more;
   // Only after the last batch, which removed the last rows that use the names.
   if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);
@@ -46,11 +49,18 @@ interface Pruned {
   readonly more: boolean;
 }
 
-/** A clock that jumped ahead of the service's timestamps must not delete anything. */
-async function cutOffOf(inbox: PgInbox, session: PgSession): Promise<number> {
+/** The times from which ages are counted. */
+interface Ends {
+  /** Not after the newest signed time: a clock that jumped ahead must not delete what has one. */
+  readonly timed: number;
+  /** The clock's: where no time is signed there is no other. */
+  readonly untimed: number;
+}
+
+async function endsOf(inbox: PgInbox, session: PgSession): Promise<Ends> {
   const now = await inbox.now(session);
   const [row] = await session.rows<{ newest: number | null }>("newest", NEWEST);
-  return Math.min(now, row?.newest ?? now);
+  return { timed: Math.min(now, row?.newest ?? now), untimed: now };
 }
 
 /** Deletes what these tables hold of the events. */
@@ -63,10 +73,10 @@ async function clear(
     await session.rows(`clear_${table}`, `delete from {}.${table} where event = any($1::bigint[])`, [events]);
 }
 
-async function pruneBodies(session: PgSession, policy: PrunePolicy, cutOff: number): Promise<Pruned> {
+async function pruneBodies(session: PgSession, policy: PrunePolicy, ends: Ends): Promise<Pruned> {
   const { rows, more } = await takeEvents(session, policy.batch, [
-    prunable(session, KEEP.handled, cutOff - policy.handledBodiesMs),
-    prunable(session, KEEP.other, cutOff - policy.otherBodiesMs),
+    ...prunable(session, KEEP.handled, ends, policy.handledBodiesMs),
+    ...prunable(session, KEEP.other, ends, policy.otherBodiesMs),
   ]);
   const ids = idsIn(rows);
   if (ids.length > 0) {
@@ -80,13 +90,12 @@ async function pruneEvents(
   inbox: PgInbox,
   session: PgSession,
   policy: PrunePolicy,
-  cutOff: number,
+  ends: Ends,
 ): Promise<Pruned & { lanes: number }> {
-  const old = cutOff - policy.identitiesMs;
-  const finished = [KEEP.identity, KEEP.handled, KEEP.other].map((keep) => prunable(session, keep, old));
+  const finished = [KEEP.identity, KEEP.handled, KEEP.other];
   const { rows, more } = await takeEvents(session, policy.batch, [
-    ...finished,
-    prunable(session, KEEP.dead, cutOff - policy.deadMs),
+    ...finished.flatMap((keep) => prunable(session, keep, ends, policy.identitiesMs)),
+    ...prunable(session, KEEP.dead, ends, policy.deadMs),
   ]);
   if (rows.length === 0) return { count: 0, more, lanes: 0 };
   const ids = idsIn(rows);
@@ -111,14 +120,13 @@ async function pruneQuarantined(
   inbox: PgInbox,
   session: PgSession,
   policy: PrunePolicy,
-  cutOff: number,
+  { timed, untimed }: Ends,
 ): Promise<Pruned> {
-  const old = (before: number, held: boolean) => (limit: number) =>
-    session.rows<{ id: number; state: number; bytes: number }>("old_rows", OLD_ROWS, [before, held, limit]);
-  const { rows, more } = await takeBatch(policy.batch, [
-    old(cutOff - policy.deadMs, true),
-    old(cutOff - policy.identitiesMs, false),
-  ]);
+  const old = (ageMs: number, held: boolean) => (limit: number) =>
+    session.rows<{ id: number; state: number; bytes: number }>("old_rows", OLD_ROWS, [
+      ...[timed - ageMs, untimed - ageMs, held, limit],
+    ]);
+  const { rows, more } = await takeBatch(policy.batch, [old(policy.deadMs, true), old(policy.identitiesMs, false)]);
   if (rows.length === 0) return { count: 0, more };
   await session.rows("remove_rows", REMOVE_ROWS, [idsIn(rows)]);
   const held = rows.filter(({ state }) => state === HELD.held);
@@ -174,9 +182,12 @@ async function removeNames(session: PgSession, table: keyof typeof USE_OF, ids: 
   return removed.length;
 }
 
-/** A source of events to prune, by the latest of their times: the service may repeat an event after its acceptance, and the clock may have been set back. */
-function prunable(session: PgSession, keep: number, before: number) {
-  return (limit: number) => session.rows<PrunableRow>("prunable", PRUNABLE, [keep, before, limit]);
+/** Finds events to prune, by the latest of their times: the service may repeat an event after its acceptance, and the clock may have been set back. */
+function prunable(session: PgSession, keep: number, { timed, untimed }: Ends, ageMs: number) {
+  return [
+    (limit: number) => session.rows<PrunableRow>("prunable", PRUNABLE, [keep, timed - ageMs, limit]),
+    (limit: number) => session.rows<PrunableRow>("prunable_untimed", PRUNABLE_UNTIMED, [keep, untimed - ageMs, limit]),
+  ];
 }
 
 /** A batch of events whose lanes are now locked, without events that have changed since they were found. */

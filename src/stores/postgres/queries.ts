@@ -77,15 +77,16 @@ export async function readLane(session: PgSession, names: Names, ref: LaneKey | 
   return { ...facts, events, attempts: await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]) };
 }
 
-interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
+interface QuarantineRow extends Omit<QuarantineRecord, "state" | "untimed"> {
   readonly state: number;
+  readonly untimed: boolean | null;
 }
 
 const QUARANTINE = `select id, reason, slot, signer, scope, state, replayed_as as "replayedAs", signed as "signedAt",
-  accepted as "acceptedAt", trace, digest, raw, head from {}.quarantine`;
+  accepted as "acceptedAt", trace, digest, raw, head, untimed from {}.quarantine`;
 
 function toQuarantineRecord(row: QuarantineRow): QuarantineRecord {
-  return { ...row, state: heldWord(row.state) };
+  return { ...row, state: heldWord(row.state), untimed: row.untimed === true };
 }
 
 /** Builds a `where` clause from the filters that are given. */

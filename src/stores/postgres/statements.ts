@@ -21,6 +21,8 @@ export const DUPLICATES = 8;
 /** The first of two values that a lane keeps while its event is leased. */
 export const ATTEMPTS = 4;
 export const NEW_EVENT: Columns = [...FIXED, ...CHANGING];
+/** All columns. The last one is for a source that signs no time: null for others. */
+export const UNTIMED_EVENT: Columns = [...NEW_EVENT, ...columns("untimed boolean")];
 const EVENT: Columns = [...columns("id bigint"), ...CHANGING];
 /** Identifies a lane. A lane with these columns alone is idle. */
 const KEY = columns("id bigint, client int, tag smallint, message bytea");
@@ -101,10 +103,17 @@ const MAKE_LANES = insert(
   `as new (${columnNames(KEY)}) where exists (select 1 from {}.client c where c.id = new.client) ${SORTED} on conflict do nothing`,
 );
 
+interface Part {
+  readonly columns: Columns;
+  readonly write: (offset: number) => string;
+  /** Its rows contain numbers of names. */
+  readonly names?: true;
+}
+
 /** The parts of the statement, each with the columns that its parameters fill. New lanes come first. */
 const PARTS = [
-  { columns: NEW_LANE, write: insertLanes },
-  { columns: NEW_EVENT, write: (offset: number) => insert("event", NEW_EVENT, offset) },
+  { columns: NEW_LANE, write: insertLanes, names: true },
+  { columns: NEW_EVENT, write: (offset: number) => insert("event", NEW_EVENT, offset), names: true },
   { columns: BODY, write: (offset: number) => insert("body", BODY, offset) },
   { columns: EVENT, write: (offset: number) => update("event", EVENT, offset, EVENT_ASSIGNED) },
   { columns: LANE, write: (offset: number) => update("lane", LANE, offset) },
@@ -116,7 +125,8 @@ const PARTS = [
   { columns: ATTEMPT, write: (offset: number) => insert("attempt", ATTEMPT, offset) },
   { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
   { columns: HEADED_BODY, write: (offset: number) => insert("body", HEADED_BODY, offset) },
-] as const;
+  { columns: UNTIMED_EVENT, write: (offset: number) => insert("event", UNTIMED_EVENT, offset), names: true },
+] as const satisfies readonly Part[];
 
 /** The SQLSTATE of the division by zero that ends the statement when the table did not keep its new lanes. */
 const NOT_KEPT = "22012";
@@ -160,9 +170,9 @@ export function flushStatement(rows: readonly (readonly Values[])[]): FlushState
   return { ...statement, values };
 }
 
-/** New lanes and events contain numbers of names: then the parameter of `areCurrent` follows those of the tally. */
+/** Then the parameter of `areCurrent` follows those of the tally. */
 function writesNames(shape: string): boolean {
-  return shape[0] === "1" || shape[1] === "1";
+  return PARTS.some((part: Part, index) => part.names === true && shape[index] === "1");
 }
 
 function textFor(shape: string): string {

@@ -27,7 +27,7 @@ import {
   fixedValues,
   GAP,
   HEADED_BODY,
-  NEW_EVENT,
+  UNTIMED_EVENT,
 } from "./statements.ts";
 
 const LANES = `select ${laneColumns("l")} from {}.lane l where id > $1::bigint order by id limit $2::int`;
@@ -73,14 +73,14 @@ async function readConflicts(session: PgSession, events: readonly LaneEvent[]) {
 const TABLES = {
   lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,
     gap_since bigint, epoch int, peer bytea, reference bytea`),
-  event: NEW_EVENT,
+  event: UNTIMED_EVENT,
   body: HEADED_BODY,
   conflict: CONFLICT,
   gap: GAP,
   attempt: ATTEMPT,
   quarantine:
     columns(`id bigint, digest bytea, reason text, slot text, signer text, scope text, state smallint, replayed_as bigint,
-    signed bigint, accepted bigint, bytes int, trace text, raw bytea, head text`),
+    signed bigint, accepted bigint, bytes int, trace text, raw bytea, head text, untimed boolean`),
   audit: columns("id bigint, at bigint, by text, act text, detail text"),
 } as const;
 type Table = keyof typeof TABLES;
@@ -187,7 +187,7 @@ function laneValues(names: Names, lane: TransferredLane): Values {
 
 function eventValues(names: Names, event: TransferredEvent, lane: number): Values {
   const facts = { ...event, hasBody: event.raw !== null };
-  return [...fixedValues(names, facts, lane), ...changingValues(facts)];
+  return [...fixedValues(names, facts, lane), ...changingValues(facts), event.untimed ? true : null];
 }
 
 function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
@@ -201,7 +201,7 @@ async function importQuarantined(session: PgSession, sheet: TallySheet, { quaran
     const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
     const body = raw === null ? null : asBuffer(raw);
     const source = [asBuffer(digest), reason, slot, signer, scope, HELD[state], replayedAs];
-    return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body, head];
+    return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body, head, row.untimed ? true : null];
   });
   const taken = await insert(session, "quarantine", rows);
   for (const { id, state, raw } of quarantined) {

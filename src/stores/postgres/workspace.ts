@@ -150,7 +150,7 @@ export class Workspace {
    * @throws LaneAppeared when another transaction has created a lane that is new to this one
    */
   async flush(): Promise<string | null> {
-    const { newLanes, newEvents, events, lanes, gaps, attempts } = this.#changes();
+    const { newLanes, newEvents, untimed, events, lanes, gaps, attempts } = this.#changes();
     const rows = [
       newLanes,
       newEvents,
@@ -161,6 +161,7 @@ export class Workspace {
       attempts,
       this.#conflicts,
       this.#headedBodies,
+      untimed,
     ];
     if (rows.every(({ length }) => length === 0) && this.sheet.isBlank) return null;
     const { name, text, values, writesNames } = flushStatement(rows);
@@ -176,6 +177,7 @@ export class Workspace {
   #changes() {
     const newLanes: Values[] = [];
     const newEvents: Values[] = [];
+    const untimed: Values[] = [];
     const events: Values[] = [];
     const lanes: Values[] = [];
     const gaps: Values[] = [];
@@ -185,7 +187,7 @@ export class Workspace {
       if (before === null && !this.#written.has(lane)) newLanes.push(this.#newLane(lane));
       else if (before !== null && !same(before, now)) lanes.push([lane.id, ...now]);
       this.sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before?.[0] === STATUS.blocked));
-      for (const event of lane.events) this.#addEvent(event, newEvents, events);
+      for (const event of lane.events) this.#addEvent(event, event.untimed ? untimed : newEvents, events);
       for (const gap of lane.gaps) {
         if (this.#gaps.has(gap) && this.#gaps.get(gap) === gap.filledAt) continue;
         gaps.push([lane.id, gap.from, gap.to, gap.skippedAt, gap.filledAt]);
@@ -194,7 +196,7 @@ export class Workspace {
     }
     // In the order in which repeats lock events: they wait for these rows, and these rows for them.
     events.sort((a, b) => Number(a[0]) - Number(b[0]));
-    return { newLanes, newEvents, events, lanes, gaps, attempts };
+    return { newLanes, newEvents, untimed, events, lanes, gaps, attempts };
   }
 
   #newLane(lane: LaneState): Values {
@@ -225,8 +227,10 @@ export class Workspace {
     const was = before?.[0];
     this.sheet.gauge("pending", Number(now[0] === STATE.pending) - Number(was === STATE.pending));
     this.sheet.gauge("dead", Number(now[0] === STATE.dead) - Number(was === STATE.dead));
-    if (before === undefined) newEvents.push([...fixedValues(this.names, event, event.lane.id), ...now]);
-    else if (this.#isToWrite(event, before, now))
+    if (before === undefined) {
+      const values = [...fixedValues(this.names, event, event.lane.id), ...now];
+      newEvents.push(event.untimed ? [...values, true] : values);
+    } else if (this.#isToWrite(event, before, now))
       events.push([event.id, ...now.with(DUPLICATES, Number(now[DUPLICATES]) - Number(before[DUPLICATES]))]);
   }
 

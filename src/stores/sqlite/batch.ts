@@ -176,14 +176,15 @@ const NOTHING = { rows: 0, bytes: 0 };
 
 function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { sql, ledger, now } = work;
-  const { reason, slot, signer, scope, signedAt, digest, raw, trace, head = null } = incoming;
-  if (!incoming.untimed) ledger.signed(signedAt);
+  const { reason, slot, signer, scope, signedAt, untimed, digest, raw, trace, head = null } = incoming;
+  if (!untimed) ledger.signed(signedAt);
   if (sql.quarantineKnown.get(digest) !== undefined) return "duplicate";
   const held = sql.quarantineHeld.get(signer) ?? NOTHING;
   const older = sql.quarantineHeldOfOlder.get(slot, scope) ?? NOTHING;
   const bytes = held.bytes + older.bytes + raw.byteLength;
   if (held.rows + older.rows >= quota.maxRows || bytes > quota.maxBytes) return "full";
-  sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, raw.byteLength, trace, raw, head);
+  const kept = [raw.byteLength, trace, raw, head, untimed ? 1 : null];
+  sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, ...kept);
   ledger.count("quarantined");
   ledger.gauge("held");
   ledger.gauge("held_bytes", raw.byteLength);
@@ -377,7 +378,7 @@ function accepted(lanes: SqliteLanes, placed: Placed, event: EventId, gapBegins:
 /** False when its identity is known already; then nothing was written. */
 function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased: boolean): boolean {
   const { incoming, lane, kind, arrival } = placed;
-  const { sequence, gapWaitMs, occurredAt, signedAt, digest, trace, raw, head } = incoming;
+  const { sequence, gapWaitMs, occurredAt, signedAt, untimed, digest, trace, raw, head } = incoming;
   const isPending = arrival.state === "pending";
   const id = tally.peek("next_event");
   const { changes } = work.sql.insertEvent.run(
@@ -397,6 +398,7 @@ function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased
     now,
     digest,
     trace,
+    untimed ? 1 : null,
   );
   if (changes === 0) return false;
   tally.take("next_event");

@@ -7,7 +7,10 @@ import { untilFree, type Work } from "./transaction.ts";
 
 /** By the index of finished events; also what the test of query plans explains. */
 export const PRUNABLE =
-  "select id, lane, keep from oncehook_event where keep is not null and keep = ? and finished < ? and accepted < ? and signed < ? order by finished limit ?";
+  "select id, lane, keep from oncehook_event where keep is not null and keep = ? and finished < ? and accepted < ? and signed < ? and untimed is null order by finished limit ?";
+/** The same of sources that sign no time. */
+export const PRUNABLE_UNTIMED =
+  "select id, lane, keep from oncehook_event indexed by oncehook_event_untimed where untimed = 1 and keep is not null and keep = ? and finished < ? and accepted < ? order by finished limit ?";
 
 /** Pages given back at most after one prune: a short lock. */
 const VACUUM_PAGES = 1000;
@@ -49,17 +52,16 @@ export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<Prun
   };
 }
 
-/** A clock that jumped ahead of the service's timestamps must not delete anything. */
-function cutOffOf(work: Work): number {
+/** From when ages are counted. A clock that jumped ahead of the signed times must not delete what has one. */
+function endOf(work: Work): number {
   const newest = work.sql.readCounter.get("newest_signed")?.value ?? -1;
   return newest < 0 ? work.now : Math.min(work.now, newest);
 }
 
 function pruneBodies(work: Work, policy: PrunePolicy): Batch<PrunableRow> {
-  const cutOff = cutOffOf(work);
   const batch = takeBatch(policy.batch, [
-    (limit) => prunable(work, KEEP.handled, cutOff - policy.handledBodiesMs, limit),
-    (limit) => prunable(work, KEEP.other, cutOff - policy.otherBodiesMs, limit),
+    ...prunable(work, KEEP.handled, policy.handledBodiesMs),
+    ...prunable(work, KEEP.other, policy.otherBodiesMs),
   ]);
   const removeBody = work.db.prepare("delete from oncehook_body where event = ?");
   const removeConflict = work.db.prepare("delete from oncehook_conflict where event = ?");
@@ -73,14 +75,10 @@ function pruneBodies(work: Work, policy: PrunePolicy): Batch<PrunableRow> {
 }
 
 function pruneEvents(work: Work, policy: PrunePolicy): Batch<PrunableRow> & { readonly lanes: number } {
-  const cutOff = cutOffOf(work);
-  const old = cutOff - policy.identitiesMs;
-  const finished = [KEEP.identity, KEEP.handled, KEEP.other].map(
-    (keep) => (limit: number) => prunable(work, keep, old, limit),
-  );
+  const finished = [KEEP.identity, KEEP.handled, KEEP.other];
   const batch = takeBatch(policy.batch, [
-    ...finished,
-    (limit) => prunable(work, KEEP.dead, cutOff - policy.deadMs, limit),
+    ...finished.flatMap((keep) => prunable(work, keep, policy.identitiesMs)),
+    ...prunable(work, KEEP.dead, policy.deadMs),
   ]);
   const tables = ["body", "conflict", "attempt"].map((table) =>
     work.db.prepare(`delete from oncehook_${table} where event = ?`),
@@ -114,12 +112,14 @@ interface OldRow {
 }
 
 function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
-  const cutOff = cutOffOf(work);
+  const end = endOf(work);
   const select = work.db.prepare(
-    `select id, state, bytes from oncehook_quarantine where accepted < ? and signed < ? and (state = 0) = ? order by accepted limit ?`,
+    `select id, state, bytes from oncehook_quarantine where max(accepted, signed) < iif(untimed = 1, ?, ?) and (state = 0) = ?
+     order by accepted limit ?`,
   );
-  const old = (before: number, held: 0 | 1) => (limit: number) => select.all(before, before, held, limit) as OldRow[];
-  const batch = takeBatch(policy.batch, [old(cutOff - policy.deadMs, 1), old(cutOff - policy.identitiesMs, 0)]);
+  const old = (ageMs: number, held: 0 | 1) => (limit: number) =>
+    select.all(work.now - ageMs, end - ageMs, held, limit) as OldRow[];
+  const batch = takeBatch(policy.batch, [old(policy.deadMs, 1), old(policy.identitiesMs, 0)]);
   const remove = work.db.prepare("delete from oncehook_quarantine where id = ?");
   for (const { id, state, bytes } of batch.rows) {
     remove.run(id);
@@ -170,8 +170,12 @@ function removeNames(work: Work, table: keyof typeof USED, names: readonly { rea
 }
 
 /** By the latest of its times: the service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
-function prunable(work: Work, keep: number, before: number, limit: number): PrunableRow[] {
-  return work.db.prepare(PRUNABLE).all(keep, before, before, before, limit) as PrunableRow[];
+function prunable(work: Work, keep: number, ageMs: number): ((limit: number) => PrunableRow[])[] {
+  const [timed, untimed] = [endOf(work) - ageMs, work.now - ageMs];
+  return [
+    (limit) => work.db.prepare(PRUNABLE).all(keep, timed, timed, timed, limit) as PrunableRow[],
+    (limit) => work.db.prepare(PRUNABLE_UNTIMED).all(keep, untimed, untimed, limit) as PrunableRow[],
+  ];
 }
 
 /** The first `size` rows of the sources together, and whether they hold more. */

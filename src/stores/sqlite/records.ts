@@ -14,14 +14,15 @@ import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../d
 /** The fields in an event's own row. */
 export const OF_EVENT = `e.id, e.lane as laneId, e.seq as sequence, e.state, e.outcome, e.late, e.forced, e.occurred as occurredAt,
   e.signed as signedAt, e.accepted as acceptedAt, e.started as startedAt, e.finished as finishedAt, e.attempts, e.duplicates,
-  e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest`;
+  e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest, e.untimed`;
 
 /** Columns, joined tables and order of an event as `toEvent` reads it. */
 export const EVENT = `select ${OF_EVENT}, c.name as apiClientId, l.tag, l.message as messageId, k.name as eventType, b.raw, b.head
   from oncehook_event e cross join oncehook_lane l on l.id = e.lane cross join oncehook_client c on c.id = l.client
   cross join oncehook_kind k on k.id = e.kind left join oncehook_body b on b.event = e.id`;
 
-export interface EventRow extends Omit<EventRecord, "lane" | "state" | "outcome" | "late" | "forced" | "conflict"> {
+export interface EventRow
+  extends Omit<EventRecord, "lane" | "state" | "outcome" | "late" | "forced" | "conflict" | "untimed"> {
   readonly apiClientId: string;
   readonly tag: number;
   readonly messageId: string;
@@ -30,6 +31,7 @@ export interface EventRow extends Omit<EventRecord, "lane" | "state" | "outcome"
   readonly late: number;
   readonly forced: number;
   readonly conflict: number;
+  readonly untimed: number | null;
 }
 
 /** The columns of `OF_EVENT`. */
@@ -51,6 +53,7 @@ export function toEvent(row: EventRow): EventRecord {
     forced: row.forced === 1,
     occurredAt,
     signedAt,
+    untimed: row.untimed === 1,
     acceptedAt,
     startedAt,
     finishedAt,
@@ -151,13 +154,14 @@ export class LaneReader {
   }
 }
 
-export interface QuarantineRow extends Omit<QuarantineRecord, "state"> {
+export interface QuarantineRow extends Omit<QuarantineRecord, "state" | "untimed"> {
   readonly state: number;
+  readonly untimed: number | null;
 }
 
 export const QUARANTINE = `select id, reason, slot, signer, scope, state, replayed_as as replayedAs, signed as signedAt,
-  accepted as acceptedAt, trace, digest, raw, head from oncehook_quarantine`;
+  accepted as acceptedAt, trace, digest, raw, head, untimed from oncehook_quarantine`;
 
 export function toQuarantine(row: QuarantineRow): QuarantineRecord {
-  return { ...row, state: heldWord(row.state) };
+  return { ...row, state: heldWord(row.state), untimed: row.untimed === 1 };
 }

@@ -115,12 +115,16 @@ insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0),
 `;
 
 /**
- * Schema 6: sources besides the messaging service. The headers that a source keeps go with the body. `version` is the schema that a process
- * knows: null for one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`admit.ts`).
+ * Schema 6: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is 1 where no time was signed,
+ * and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone before their
+ * first event. `min_reader` is raised then (`instances.ts`).
  */
 const sources = `
 alter table oncehook_body add column head text;
+alter table oncehook_event add column untimed integer;
+create index oncehook_event_untimed on oncehook_event (keep, finished) where untimed = 1 and keep is not null;
 alter table oncehook_quarantine add column head text;
+alter table oncehook_quarantine add column untimed integer;
 alter table oncehook_instance add column version integer;
 `;
 

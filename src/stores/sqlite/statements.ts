@@ -122,8 +122,8 @@ export const SQL = {
   entry: `select lane, state, late, finished as finishedAt, ${HEAD},
     state = 0 or exists (select 1 from oncehook_body where event = oncehook_event.id) as hasBody from oncehook_event where id = ?`,
   insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
-    duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace)
-    values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+    duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace, untimed)
+    values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
   insertBody: "insert into oncehook_body (event, raw) values (?, ?)",
   insertHeadedBody: "insert into oncehook_body (event, raw, head) values (?, ?, ?)",
   known: `select id, state, digest, signed as signedAt, conflict from oncehook_event where lane = ? and seq = ? and kind = ?`,
@@ -164,8 +164,8 @@ export const SQL = {
     "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
   quarantineHeldOfOlder: `select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine
     where state = 0 and signer is null and slot = ? and scope = ?`,
-  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw, head)
-    values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)`,
+  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw,
+    head, untimed) values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
 
   readCounter: "select value from oncehook_counter where name = ?",
   addCounter: "update oncehook_counter set value = value + ? where name = ?",

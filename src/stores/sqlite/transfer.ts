@@ -134,7 +134,7 @@ function prepareInserts(db: SqliteDatabase) {
     event: into(
       "event",
       `id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced, duplicates, conflict, gap_wait,
-       occurred, signed, accepted, error_code, error, digest, trace`,
+       occurred, signed, accepted, error_code, error, digest, trace, untimed`,
     ),
     body: into("body", "event, raw, head"),
     conflict: into("conflict", "event, digest, signed, at, raw"),
@@ -142,7 +142,7 @@ function prepareInserts(db: SqliteDatabase) {
     attempt: into("attempt", "event, attempt, at, duration, error_code, error"),
     quarantine: into(
       "quarantine",
-      "id, digest, reason, slot, signer, scope, state, replayed_as, signed, accepted, bytes, trace, raw, head",
+      "id, digest, reason, slot, signer, scope, state, replayed_as, signed, accepted, bytes, trace, raw, head, untimed",
     ),
     audit: into("audit", "id, at, by, act, detail"),
   };
@@ -199,6 +199,7 @@ function takeEvent(
     event.error,
     event.digest,
     event.trace,
+    event.untimed ? 1 : null,
   );
   if (raw !== null) insert.body.run(id, raw, event.head);
   if (conflicting !== null) {
@@ -211,7 +212,8 @@ function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): vo
   const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
   const bytes = raw?.byteLength ?? 0;
   const source = [digest, reason, slot, signer, scope, HELD[state], replayedAs];
-  const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, bytes, trace, raw, head);
+  const kept = [bytes, trace, raw, head, row.untimed ? 1 : null];
+  const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, ...kept);
   if (changes === 0 || state !== "held") return;
   work.ledger.gauge("held");
   work.ledger.gauge("held_bytes", bytes);

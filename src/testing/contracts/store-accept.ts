@@ -212,6 +212,7 @@ export const acceptCases: readonly ContractCase[] = [
       signedAt,
       acceptedAt: signedAt,
       head: null,
+      untimed: false,
     } as const;
     const totals = { counters, newestSignedAt: null, serviceResigns: false };
     await bench.store.import({ source: "older", lanes: [], quarantined: [row], audit: [], totals });

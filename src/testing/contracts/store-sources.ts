@@ -1,6 +1,6 @@
 /** The store contract on events of other sources: one lane each, an identity of their own, headers beside the body, and who may read them. */
 import type { NewEvent } from "../../inbox/record.ts";
-import { type Bench, bytes, type ContractCase, hex, it, needing } from "./store-bench.ts";
+import { type Bench, bytes, type ContractCase, DAY, hex, it, needing, POLICY } from "./store-bench.ts";
 
 interface Wish extends Partial<Pick<NewEvent, "eventType" | "head" | "untimed" | "externalReference">> {
   readonly source?: string;
@@ -106,6 +106,31 @@ export const sourceCases: readonly ContractCase[] = [
     bench.expect([newestSignedAt, serviceResigns, counters.duplicates]).toEqual([null, false, 4]);
     await bench.accept(event(bench, "evt_2"));
     bench.expect((await bench.store.stats()).newestSignedAt).toBe(bench.clock.now());
+  }),
+  it("prunes what its source signed no time for by the clock, and the rest by the newest signed time (I1)", async (bench) => {
+    const untimed = true as const;
+    await bench.handle(bench.event(1));
+    await bench.handle(event(bench, "evt_1", { untimed }));
+    await bench.accept(event(bench, "evt_2", { untimed }), event(bench, "evt_3"));
+    for (const lease of await bench.claim()) await bench.settle(bench.dead(lease));
+    await bench.step({ quarantines: [bench.quarantine("{", { untimed }), bench.quarantine("[")] });
+    const kept = async () =>
+      (await bench.find()).map(({ lane, untimed, raw }) => [lane.messageId, untimed, raw === null]);
+    await bench.clock.advance(8 * DAY);
+    bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1, events: 0, more: false });
+    const all = [
+      ["m", false, false],
+      ["evt_1", true, true],
+      ["evt_2", true, false],
+      ["evt_3", false, false],
+    ];
+    bench.expect(await kept()).toEqual(all);
+    await bench.clock.advance(400 * DAY);
+    bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 2, lanes: 2, quarantined: 1, more: false });
+    bench.expect(await kept()).toEqual([all[0], all[3]]);
+    bench.expect((await bench.store.findQuarantined({ limit: 9 })).items.map((row) => row.untimed)).toEqual([false]);
+    await bench.accept(bench.of("new", 1));
+    bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 2, quarantined: 1 });
   }),
   it("keeps the headers of a quarantined body until it is erased", async (bench) => {
     await bench.step({
