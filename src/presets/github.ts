@@ -73,7 +73,7 @@ export function github<ByType extends object = Readonly<Record<string, GitHubEve
   options: GitHubOptions,
 ): WebhookSource<OpenEvents<ByType[keyof ByType] & object, ByType>> {
   const { repeats, ...rest } = options;
-  return sourceOf(definitionFor(choiceOption("repeats", repeats, "body", ["body", "id"])), rest);
+  return sourceOf(definitionFor(choiceOption("repeats", repeats, "body", ["body", "id"])), rest, ["repeats"]);
 }
 
 /** JSON, or a form with the JSON in its field `payload`. */

@@ -65,7 +65,7 @@ export function standardWebhooks<Event extends { readonly type?: string } = Stan
       "must be lower-case letters, digits and hyphens, such as webhook or svix",
       headerPrefix,
     );
-  return sourceOf(definitionFor<Event>(headerPrefix), rest);
+  return sourceOf(definitionFor<Event>(headerPrefix), rest, ["headerPrefix"]);
 }
 
 function definitionFor<Event extends object>(prefix: string): SourceDefinition<Event> {

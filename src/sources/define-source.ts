@@ -138,7 +138,10 @@ export function defineSource<Event extends object, ByType extends object = Reado
   return (options) => sourceOf<Event, OpenEvents<Event, ByType>>(definition, options);
 }
 
-/** @throws SetupError for a wrong option */
+/**
+ * @param others - names of the preset's own options, for the message about an unknown one
+ * @throws SetupError for a wrong option
+ */
 export function sourceOf<Event extends object, Events extends SourceEvents>(
   definition: SourceDefinition<Event>,
   options: SourceOptions,

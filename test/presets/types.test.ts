@@ -56,6 +56,10 @@ describe("the types of a receiver", () => {
     expect(() => receiver.on("message.inbound", () => {})).toThrow();
     // @ts-expect-error an option of another preset
     expect(() => stripe({ secrets, repeats: "id" })).toThrow(/repeats/);
+    // @ts-expect-error a misspelt option of this preset: the message names the right one
+    expect(() => github({ secrets, repeat: "id" })).toThrow(/"repeats"/);
+    // @ts-expect-error another one
+    expect(() => standardWebhooks({ secrets: standardSecret, headersPrefix: "svix" })).toThrow(/"headerPrefix"/);
     // @ts-expect-error a default source has secrets
     expect(() => createReceiver({ store: store() })).toThrow(/secrets/);
   });
