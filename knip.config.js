@@ -29,7 +29,6 @@ export default {
     "@arethetypeswrong/cli",
     "next",
     "publint",
-    "svix",
   ],
   ignoreExportsUsedInFile: { interface: true, type: true },
   ignoreBinaries: [
