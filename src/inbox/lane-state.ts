@@ -331,7 +331,8 @@ export function countDuplicate(tally: Tally, first: LaneEvent, signedAt: number 
 
 export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Acceptance, { outcome: "duplicate" }> {
   const { id, digest, signedAt, state, lane } = first;
-  return { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict };
+  const duplicate = { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict } as const;
+  return lane.key.tag === "single" ? { ...duplicate, reference: lane.externalReference } : duplicate;
 }
 
 /** @param acceptIndex - as `leaseOf` */

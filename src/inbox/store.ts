@@ -283,6 +283,8 @@ export type Acceptance =
       readonly signedAt: number;
       /** This delivery's parsed content differs from the accepted event: it was not handled. */
       readonly conflict: boolean;
+      /** In a `single` lane: the reference of the delivery that was accepted first. */
+      readonly reference?: string | null;
     }
   /** Only this row could not be stored; the others were. */
   | { readonly outcome: "failed"; readonly error: unknown };

@@ -295,8 +295,10 @@ export class Engine<Tx> {
   /** With `ack: "handled"` the answer to a repeat depends on how its event ended, so only events with a final state are remembered. */
   #remember(key: string, event: NewEvent, acceptance: StoredAcceptance): void {
     if (acceptance.outcome === "duplicate" ? !this.#isFinal(acceptance) : this.options.ack === "handled") return;
-    const digest = acceptance.outcome === "duplicate" ? acceptance.digest : event.digest;
-    this.#identities.remember(key, { event: acceptance.event, lane: acceptance.lane, digest });
+    const isRepeat = acceptance.outcome === "duplicate";
+    const digest = isRepeat ? acceptance.digest : event.digest;
+    const reference = isRepeat ? acceptance.reference : event.externalReference;
+    this.#identities.remember(key, { event: acceptance.event, lane: acceptance.lane, digest, reference });
   }
 
   #isFinal(acceptance: Extract<Acceptance, { outcome: "duplicate" }>): boolean {
@@ -336,11 +338,22 @@ interface Remembered {
   readonly event: EventId;
   readonly lane: LaneId;
   readonly digest: Uint8Array;
+  readonly reference?: string | null | undefined;
 }
 
 /** What a store would answer for the same body again. */
-function repeatOf({ event, lane, digest }: Remembered, signedAt: number): Extract<Acceptance, { event: EventId }> {
-  return { outcome: "duplicate", event, lane, state: "done", digest, signedAt, conflict: false };
+function repeatOf(known: Remembered, signedAt: number): Extract<Acceptance, { event: EventId }> {
+  const { event, lane, digest, reference } = known;
+  return {
+    outcome: "duplicate",
+    event,
+    lane,
+    state: "done",
+    digest,
+    signedAt,
+    conflict: false,
+    reference: reference ?? null,
+  };
 }
 
 /**

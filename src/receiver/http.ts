@@ -3,8 +3,9 @@ import { KeyringError, SetupError } from "../errors.ts";
 import type { ClaimEnding } from "../inbox/completion.ts";
 import type { DeliveryOutcome, DeliveryReport, Observation } from "../inbox/instrumentation.ts";
 import { explained, failureCode, placeFields } from "../inbox/masking.ts";
-import type { NewQuarantine } from "../inbox/record.ts";
-import { type LogFields, SampledLog } from "../internal/logger.ts";
+import type { NewEvent, NewQuarantine } from "../inbox/record.ts";
+import type { Acceptance } from "../inbox/store.ts";
+import { type LogFields, maskNumbers, SampledLog } from "../internal/logger.ts";
 import { readTrace } from "../sources/headers.ts";
 import { LookUpsCrowded } from "../sources/keyring-provider.ts";
 import type { ConnectedSource } from "../sources/source.ts";
@@ -31,6 +32,8 @@ interface Refused {
   /** Its message is logged if it is one of our own errors. */
   readonly cause?: unknown;
 }
+
+type Duplicate = Extract<Acceptance, { outcome: "duplicate" }>;
 
 interface Named {
   readonly name: string | null;
@@ -117,9 +120,11 @@ export class HttpHandler<Tx> {
     await engine.open();
     if (!this.#source.isService) await engine.admitted();
     if (!reading.ok) return this.#quarantine(delivery, reading.quarantine);
-    const acceptance = await engine.accept(reading.toStore(), reading.event);
+    const event = reading.toStore();
+    const acceptance = await engine.accept(event, reading.event);
     delivery.late = acceptance.outcome === "late";
     delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
+    if (acceptance.outcome === "duplicate" && !this.#source.isService) this.#noteSameBody(event, acceptance);
     if (engine.options.ack === "stored") return answers.accepted(acceptance.outcome);
     const answer = await whenHandled(engine, acceptance, this.#source.answerMs);
     if (answer.status === 503) delivery.reason = "not_handled";
@@ -144,6 +149,17 @@ export class HttpHandler<Tx> {
     delivery.reason = reason;
     this.#log.warn({ code: "quarantined", reason, slot }, "Signed body is not a valid event; quarantined.");
     return answers.accepted("quarantined");
+  }
+
+  /** Of a source whose sender signs no id: a body came again under another one. A captured delivery looks like this. */
+  #noteSameBody({ externalReference: reference }: NewEvent, { event: eventId, reference: first }: Duplicate): void {
+    if (reference === null || first === undefined || first === null || reference === first) return;
+    this.#count("same_body");
+    const ids = { reference: maskNumbers(reference), first: maskNumbers(first) };
+    this.#log.warn(
+      { code: "same_body", source: this.#name, eventId, ...ids },
+      "A body that was accepted before came again under another id. It is not handled again.",
+    );
   }
 
   #refuseRequest(delivery: Delivery, refused: RefusedRequest): Answer {

@@ -40,12 +40,13 @@ async function sqliteFile(): Promise<string> {
 interface LogLine {
   readonly code: unknown;
   readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
 }
 
 function recordingLogger() {
   const lines: LogLine[] = [];
-  const keep = (fields: { readonly code?: unknown }, message: string) =>
-    void lines.push({ code: fields.code, message });
+  const keep = (fields: Readonly<Record<string, unknown>>, message: string) =>
+    void lines.push({ code: fields.code, message, fields });
   return { lines, logger: { debug: () => {}, info: () => {}, warn: keep, error: keep } };
 }
 
@@ -95,11 +96,18 @@ describe.each([
   });
 
   it("takes a captured body under another delivery id for a repeat, and still handles the real event under that id", async () => {
-    const { handled, send, receiver } = receiverOf(await makeStore());
+    const { handled, send, receiver, lines } = receiverOf(await makeStore());
     await send("code", push("a".repeat(40), "id-1"));
     await receiver.drain();
     const repeat = await send("code", push("a".repeat(40), "id-2", "an.invented.type"));
     expect(repeat).toEqual({ outcome: "duplicate" });
+    expect(await send("code", push("a".repeat(40), "id-1"))).toEqual({ outcome: "duplicate" });
+    const ids = { source: "code", eventId: 1, reference: "id-2", first: "id-1" };
+    expect(lines.filter(({ code }) => code === "same_body").map(({ fields }) => fields)).toMatchObject([ids]);
+    expect(receiver.counters).toMatchObject({ same_body: 1 });
+    // Types differ, so the first answer came from the store: this one comes from memory.
+    await send("code", push("a".repeat(40), "id-+15550100002"));
+    expect(receiver.counters).toMatchObject({ same_body: 2 });
     await send("code", push("b".repeat(40), "id-2"));
     await receiver.drain();
     expect(handled).toHaveLength(2);

@@ -463,6 +463,7 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
     digest: first.digest,
     signedAt: first.signedAt,
     conflict,
+    ...(first.reference !== undefined && { reference: first.reference }),
   };
 }
 

@@ -72,6 +72,8 @@ export interface KnownRow {
   readonly digest: Buffer;
   readonly signedAt: number;
   readonly conflict: number;
+  /** In a `single` lane. */
+  readonly reference?: string | null;
 }
 
 /** A constant, because SQLite prepares a statement anew whenever a bound limit changes; small, because often few slots are free. */
@@ -128,7 +130,9 @@ export const SQL = {
   insertHeadedBody: "insert into oncehook_body (event, raw, head) values (?, ?, ?)",
   known: `select id, state, digest, signed as signedAt, conflict from oncehook_event where lane = ? and seq = ? and kind = ?`,
   // Alone in its lane, whatever type an unsigned header gave it.
-  single: `select id, state, digest, signed as signedAt, conflict from oncehook_event ${IN_LANE} where lane = ? limit 1`,
+  single: `select id, state, digest, signed as signedAt, conflict,
+    (select reference from oncehook_lane where id = oncehook_event.lane) as reference
+    from oncehook_event ${IN_LANE} where lane = ? limit 1`,
   body: "select raw from oncehook_body where event = ?",
   keptHead: "select head from oncehook_body where event = ?",
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ? returning signed as signedAt",
