@@ -20,7 +20,7 @@ const CHANGING =
 export const DUPLICATES = 8;
 /** The first of two values that a lane keeps while its event is leased. */
 export const ATTEMPTS = 4;
-export const NEW_EVENT: Columns = [...FIXED, ...CHANGING];
+const NEW_EVENT: Columns = [...FIXED, ...CHANGING];
 /** All columns. The last one is for a source that signs no time: null for others. */
 export const UNTIMED_EVENT: Columns = [...NEW_EVENT, ...columns("untimed boolean")];
 const EVENT: Columns = [...columns("id bigint"), ...CHANGING];

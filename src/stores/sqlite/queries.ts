@@ -23,7 +23,7 @@ import type { Gauge } from "./transaction.ts";
 
 // Events and quarantined bodies.
 
-/** A client with no more lanes is found by them: among all events it might be looked for in vain. */
+/** A client or a source with no more lanes is found by them: among all events it might be looked for in vain. */
 const FEW_LANES = 2_000;
 
 /** Part of a `where`, with its values. */
@@ -98,11 +98,12 @@ function knowsKind({ db }: OpenInbox, name: string): boolean {
 
 /** Filters on lanes whose answer depends on what there is. */
 async function laneConditions(inbox: OpenInbox, query: EventQuery): Promise<Condition[]> {
-  const { peer, externalReference, apiClientId } = query;
+  const { peer, externalReference, apiClientId, source } = query;
   const all: Condition[] = [];
   if (peer !== undefined) all.push(inLanes(await lanesWith(inbox, "peer", peer)));
   if (externalReference !== undefined) all.push(inLanes(await lanesWith(inbox, "reference", externalReference)));
-  if (apiClientId !== undefined) all.push(clientCondition(inbox, apiClientId));
+  if (apiClientId !== undefined) all.push(byFewLanes(inbox, { sql: OF_CLIENT, values: [apiClientId] }));
+  if (source !== undefined) all.push(byFewLanes(inbox, { sql: OF_SOURCE, values: sourceValues(source) }));
   return all;
 }
 
@@ -110,12 +111,11 @@ function inLanes(ids: readonly number[]): Condition {
   return { sql: "e.lane in (select value from json_each(?))", values: [JSON.stringify(ids)], narrow: "lane" };
 }
 
-function clientCondition({ db }: OpenInbox, name: string): Condition {
-  const row = db.prepare("select id from oncehook_client where name = ?").get(name) as { id: number } | undefined;
-  if (row === undefined) return inLanes([]);
-  const lanes = db.prepare("select id from oncehook_lane where client = ? limit ?").all(row.id, FEW_LANES + 1);
-  if (lanes.length > FEW_LANES) return { sql: "l.client = ?", values: [row.id] };
-  return inLanes((lanes as { readonly id: number }[]).map(({ id }) => id));
+/** The condition, which the index of lane keys answers, or the lanes that meet it if they are few. */
+function byFewLanes({ db }: OpenInbox, condition: Condition): Condition {
+  const select = `select l.id from oncehook_lane l indexed by oncehook_lane_key where ${condition.sql} limit ${FEW_LANES + 1}`;
+  const lanes = db.prepare(select).all(...condition.values) as { readonly id: number }[];
+  return lanes.length > FEW_LANES ? condition : inLanes(lanes.map(({ id }) => id));
 }
 
 /** No index has these: a scan of all lanes costs less than the writes for each of them. To be called while the inbox stays open. */
@@ -148,7 +148,6 @@ function conditionsOf(query: EventQuery): Condition[] {
   narrow(query.errorCode, "e.error_code is not null and e.error_code = ?", "index");
   add(query.eventType, "e.kind = (select id from oncehook_kind where name = ?)");
   narrow(query.messageId, `e.lane in (${LANES_OF_MESSAGE_OR_EVENT})`, "lane");
-  add(query.source, OF_SOURCE, sourceValues(query.source));
   add(query.acceptedFrom, "e.accepted >= ?");
   add(query.acceptedTo, "e.accepted <= ?");
   return all;
@@ -161,6 +160,7 @@ export const LANES_OF_MESSAGE = lanesOf([TAG.outbound, TAG.inbound, TAG.unlaned]
 /** Also the events of other sources with this identity. */
 const LANES_OF_MESSAGE_OR_EVENT = lanesOf(Object.values(TAG));
 
+const OF_CLIENT = "l.client = (select id from oncehook_client where name = ?)";
 /** The clients of an entry: one for each tenant, and one without. */
 const OF_SOURCE = `l.tag = ${TAG.single} and l.client in (select id from oncehook_client where name = ? or substr(name, 1, ?) = ?)`;
 
@@ -273,7 +273,7 @@ function filtersOf({ tag, apiClientId, source, peer, without = [], quietSince }:
     if (value !== undefined) all.push({ sql, values });
   };
   add(tag, "l.tag = ?", [tag === undefined ? null : TAG[tag]]);
-  add(apiClientId, "l.client = (select id from oncehook_client where name = ?)");
+  add(apiClientId, OF_CLIENT);
   add(source, OF_SOURCE, sourceValues(source));
   add(peer, "l.peer is ?");
   const kinds = `select id from oncehook_kind where name in (${without.map(() => "?").join(", ")})`;
