@@ -326,7 +326,7 @@ class GapLog {
     const waiting = lane.events.find(({ state, late, forced }) => state === "pending" && !late && !forced);
     if (waiting === undefined || lane.readyAt === null) return;
     const isSettled = (sequence: number) => lane.events.some((event) => event.sequence === sequence);
-    const missing = gapBefore({ ordered: true, cursor: lane.cursor, firstSequence, isSettled }, waiting);
+    const missing = gapBefore({ order: "sequence", cursor: lane.cursor, firstSequence, isSettled }, waiting);
     if (missing === null) return;
     const { id: eventId, sequence, eventType } = waiting;
     const until = new Date(lane.readyAt).toISOString();

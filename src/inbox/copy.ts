@@ -321,6 +321,7 @@ function eventFacts(event: TransferredEvent): readonly unknown[] {
     ...[plain(event.errorCode), plain(event.error), hex(event.digest), bodyOf(event.raw)],
     ...(event.head === null ? [] : [event.head]),
     ...(event.untimed ? ["untimed"] : []),
+    ...(event.identity === null ? [] : [event.identity]),
     ...[conflict, bodyOf(conflicting?.raw ?? null)],
   ];
 }

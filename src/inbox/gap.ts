@@ -1,9 +1,13 @@
 /** What a lane does next, and how long it waits: for a missing sequence, or for the next attempt. Pure, and the same for every store. */
 import type { Random } from "../internal/clock.ts";
 import { invalidOption } from "../internal/options.ts";
+import type { LaneOrder } from "./lane-key.ts";
 
 /** How long after an event occurred a missing event before it can still arrive: the service's last retry, plus a margin. */
 export const LAST_RETRY_MS = 85 * 60_000;
+
+/** The sequences of one position in a `position` lane. */
+export const PLACES = 1_000;
 
 /** No wait is ever longer. */
 export const LONGEST_WAIT_MS = 24 * 3_600_000;
@@ -16,12 +20,14 @@ export const TOO_FAR_AHEAD_MS = LONGEST_WAIT_MS + 3_600_000;
 
 /** What the decision needs to know of a lane. */
 export interface LanePosition {
-  readonly ordered: boolean;
+  readonly order: LaneOrder | null;
   readonly cursor: number | null;
   readonly gapSince: number | null;
   readonly firstSequence: number | "any";
   /** An event at this sequence has ended, as after a replay or a discard: nothing is missing there. */
   isSettled(sequence: number): boolean;
+  /** When the first of the events was accepted that are pending, not late and not forced. */
+  heldSince(): number;
 }
 
 /** What the decision needs to know of a pending event. */
@@ -59,12 +65,25 @@ export function arm<C extends Candidate>(lane: LanePosition, head: C | null, lat
   }
   // A replay has no place in the sequence: a wait that continues behind it keeps its start.
   if (head.forced) return { status: "ready", head, missing: null, gapSince: lane.gapSince };
+  if (lane.order === "position" && head.gapWaitMs > 0) return armHeldBack(lane, head, late, now);
   const missing = gapBefore(lane, head);
   if (missing === null) return { status: "ready", head, missing: null, gapSince: null };
   const gapSince = lane.gapSince ?? now;
   const dueAt = gapDueAt(head, gapSince);
   // A wait of 0 was ended by an operator. It is due even if the clock was set back behind its start.
   if (head.gapWaitMs === 0 || isDue(dueAt, now)) return { status: "ready", head, missing, gapSince };
+  if (late !== null) return { status: "ready", head: late, missing: null, gapSince };
+  return { status: "gap", head, dueAt, gapSince };
+}
+
+/**
+ * Events that are held back are due when any of them has waited so long: otherwise falling positions would delay each other without an end.
+ * The lowest is then taken first.
+ */
+function armHeldBack<C extends Candidate>(lane: LanePosition, head: C, late: C | null, now: number): Arming<C> {
+  const gapSince = lane.heldSince();
+  const dueAt = gapSince + head.gapWaitMs;
+  if (isDue(dueAt, now)) return { status: "ready", head, missing: null, gapSince: null };
   if (late !== null) return { status: "ready", head: late, missing: null, gapSince };
   return { status: "gap", head, dueAt, gapSince };
 }
@@ -97,9 +116,12 @@ export function isDue(readyAt: number, now: number): boolean {
 }
 
 /** The sequences that are missing between a lane's cursor and its head. */
-export function gapBefore(lane: Omit<LanePosition, "gapSince">, head: Pick<Candidate, "sequence">): Missing | null {
+export function gapBefore(
+  lane: Omit<LanePosition, "gapSince" | "heldSince">,
+  head: Pick<Candidate, "sequence">,
+): Missing | null {
   const expected = expectedSequence(lane);
-  if (!lane.ordered || expected === null || head.sequence <= expected) return null;
+  if (lane.order !== "sequence" || expected === null || head.sequence <= expected) return null;
   let from = expected;
   while (from < head.sequence && lane.isSettled(from)) from++;
   return from === head.sequence ? null : { from, to: head.sequence - 1 };

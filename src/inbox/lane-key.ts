@@ -2,14 +2,39 @@
 import { hash } from "node:crypto";
 
 /**
- * `outbound`, `inbound` and `unlaned` are lanes of the messaging service. `outbound`: one lane per outbound message, in ascending sequence.
- * Lanes with another tag contain one unordered event each. `single` is the tag of every other source.
+ * `outbound`, `inbound` and `unlaned` are lanes of the messaging service; all others are of other sources. `inbound`, `unlaned` and
+ * `single`: a lane contains one event. The others contain several, in the order that `ORDERS` names.
  */
-export type LaneTag = "outbound" | "inbound" | "unlaned" | "single";
+export type LaneTag = "outbound" | "inbound" | "unlaned" | "single" | "position" | "arrival";
 
-/** Identifies a lane. For `unlaned`, `messageId` is the hex SHA-256 of the body; for `single`, the identity that its source gave the event. */
+/**
+ * - `sequence`: ascending and without gaps; missing sequences are waited for.
+ * - `position`: ascending, by a number that the source reads from the event. Nothing is missing between two.
+ * - `arrival`: as they were accepted.
+ */
+export type LaneOrder = "sequence" | "position" | "arrival";
+
+/** The order of a lane's events. Null where a lane contains one event. */
+export const ORDERS = {
+  outbound: "sequence",
+  inbound: null,
+  unlaned: null,
+  single: null,
+  position: "position",
+  arrival: "arrival",
+} as const satisfies Record<LaneTag, LaneOrder | null>;
+
+/** Whether lanes with this tag are of a source besides the messaging service. */
+export function isOfSource(tag: LaneTag): boolean {
+  return tag === "single" || tag === "position" || tag === "arrival";
+}
+
+/**
+ * Identifies a lane. `messageId` is the hex SHA-256 of the body for `unlaned`, the identity of the event for `single`, and what the source
+ * names as the lane for `position` and `arrival`.
+ */
 export interface LaneKey {
-  /** Empty when the body has none (`unlaned` only). For `single`: the name of the entry, and after a colon the tenant whose secret signed. */
+  /** Empty when the body has none (`unlaned` only). Of another source: the name of the entry, and after a colon the tenant whose secret signed. */
   readonly apiClientId: string;
   readonly tag: LaneTag;
   readonly messageId: string;
@@ -23,16 +48,25 @@ const OF_BODY = /^[0-9a-f]{64}(?::|$)/;
  * of a body except eight digits of a phone number could find these digits with it.
  */
 export function publicId({ tag, messageId }: LaneKey): string | null {
-  if (tag === "single") return OF_BODY.test(messageId) ? null : messageId;
+  if (isOfSource(tag)) return OF_BODY.test(messageId) ? null : messageId;
   return tag === "unlaned" ? null : messageId;
 }
 
-/** Hex SHA-256 of the identity's JSON array: users see it as `ctx.identity` and can use it as an idempotency key. */
-export function identityOf(lane: LaneKey, sequence: number, eventType: string): string {
-  return hash("sha256", JSON.stringify(identityParts(lane, sequence, eventType)));
+/**
+ * Hex SHA-256 of the identity's JSON array: users see it as `ctx.identity` and can use it as an idempotency key.
+ *
+ * @param own - the identity of an event in a `position` or `arrival` lane
+ */
+export function identityOf(lane: LaneKey, sequence: number, eventType: string, own: string | null = null): string {
+  return hash("sha256", JSON.stringify(identityParts(lane, sequence, eventType, own)));
 }
 
-function identityParts(lane: LaneKey, sequence: number, eventType: string): readonly (string | number)[] {
+function identityParts(
+  lane: LaneKey,
+  sequence: number,
+  eventType: string,
+  own: string | null,
+): readonly (string | number)[] {
   switch (lane.tag) {
     case "outbound":
       return ["o", lane.apiClientId, lane.messageId, sequence, eventType];
@@ -42,6 +76,9 @@ function identityParts(lane: LaneKey, sequence: number, eventType: string): read
       return ["u", lane.apiClientId, lane.messageId];
     case "single":
       return ["s", lane.apiClientId, lane.messageId];
+    case "position":
+    case "arrival":
+      return ["s", lane.apiClientId, own ?? ""];
     default:
       return lane.tag satisfies never;
   }
@@ -49,7 +86,7 @@ function identityParts(lane: LaneKey, sequence: number, eventType: string): read
 
 /** The name of the entry that a lane's events belong to. Null for the messaging service, whose lanes name no entry. */
 export function entryNameOf({ tag, apiClientId }: LaneKey): string | null {
-  if (tag !== "single") return null;
+  if (!isOfSource(tag)) return null;
   const colon = apiClientId.indexOf(":");
   return colon < 0 ? apiClientId : apiClientId.slice(0, colon);
 }

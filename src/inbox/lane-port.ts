@@ -3,7 +3,7 @@
  * prepared statements. Nothing here waits: a rule runs to its end within one transaction.
  */
 import { type Candidate, isDue, type Missing } from "./gap.ts";
-import type { EventId, EventState, InboxStats, LaneId, LaneStatus, Outcome } from "./record.ts";
+import type { EventId, EventState, InboxStats, LaneId, LaneOrder, LaneStatus, Outcome } from "./record.ts";
 import type { Failure } from "./store.ts";
 
 /** A lane's own facts. The rules change them; its port stores them. */
@@ -60,7 +60,8 @@ export interface Heads<E> {
 
 /** The lanes of one transaction. */
 export interface LanePort<L extends Lane, E extends LaneEntry> extends Moment {
-  isOrdered(lane: L): boolean;
+  /** The order of its events. Null for a lane of one event. */
+  order(lane: L): LaneOrder | null;
   heads(lane: L): Heads<E>;
   event(lane: L, id: EventId): E | null;
   /** Whether an event at this sequence has ended. Only asked about sequences without a pending event. */
@@ -69,6 +70,10 @@ export interface LanePort<L extends Lane, E extends LaneEntry> extends Moment {
   gapEndingAt(lane: L, sequence: number): Missing | null;
   /** The pending events that are neither late nor replayed, by (sequence, id): at least the first two. */
   inTurn(lane: L): readonly Pick<E, "id" | "acceptedAt">[];
+  /** When the first of those was accepted that are in turn. Asked only where there is one. */
+  heldSince(lane: L): number;
+  /** The highest sequence of the lane's events, ended or not, among the `PLACES` from `from` on. Null if there is none. */
+  highest(lane: L, from: number): number | null;
 
   /** Stores the lane's own facts. */
   save(lane: L): void;

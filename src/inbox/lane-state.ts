@@ -1,6 +1,7 @@
 /** Lanes as objects with all their events, as memory and Postgres hold them. */
-import type { Missing } from "./gap.ts";
+import { type Missing, PLACES } from "./gap.ts";
 import { type Arrival, countDuplicates, LaneRules, type LateEvents, type Leased, leaseOf } from "./lane.ts";
+import { isOfSource, type LaneOrder, ORDERS } from "./lane-key.ts";
 import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
 import type {
   AttemptRecord,
@@ -64,10 +65,6 @@ export function bySequence(a: Pick<LaneEvent, "sequence" | "id">, b: Pick<LaneEv
   return a.sequence - b.sequence || a.id - b.id;
 }
 
-export function isOrdered(lane: Pick<LaneRecord, "key">): boolean {
-  return lane.key.tag === "outbound";
-}
-
 type LanePast = Pick<LaneRecord, "cursor"> & { readonly events: readonly Pick<LaneEvent, "sequence">[] };
 
 /**
@@ -109,6 +106,7 @@ export function toEventRecord(event: LaneEvent, { raw, head }: Body): EventRecor
     id: event.id,
     laneId: event.lane.id,
     lane: event.lane.key,
+    identity: event.identity,
     sequence: event.sequence,
     eventType: event.eventType,
     state: event.state,
@@ -157,7 +155,7 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
   /** Adds an event whose identity is not known, under its new id, and arms its lane. */
   accept(lane: LaneState, incoming: NewEvent, id: number, lateEvents: LateEvents): AcceptedNew {
     const { rules } = this;
-    const arrival = rules.arrivalOf(lane, incoming.sequence, lateEvents);
+    const arrival = rules.arrivalOf(lane, incoming, id, lateEvents);
     const event = this.add(lane, incoming, id, arrival);
     rules.countArrival(lane, incoming, arrival);
     const answer = { outcome: arrival.late ? "late" : "accepted", event: id, lane: lane.id } as const;
@@ -178,8 +176,8 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
     else if (claim !== null) claimed.retired.push(claim.event);
   }
 
-  isOrdered(lane: LaneState): boolean {
-    return isOrdered(lane);
+  order({ key }: LaneState): LaneOrder | null {
+    return ORDERS[key.tag];
   }
 
   heads(lane: LaneState): Heads<LaneEvent> {
@@ -203,6 +201,15 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
   gapEndingAt(lane: LaneState, sequence: number): Missing | null {
     const gap = lane.gaps.findLast((row) => row.to === sequence);
     return gap === undefined ? null : { from: gap.from, to: gap.to };
+  }
+
+  heldSince(lane: LaneState): number {
+    return Math.min(...this.inTurn(lane).map(({ acceptedAt }) => acceptedAt));
+  }
+
+  highest({ events }: LaneState, from: number): number | null {
+    const there = events.map(({ sequence }) => sequence).filter((at) => at >= from && at < from + PLACES);
+    return there.length === 0 ? null : Math.max(...there);
   }
 
   inTurn(lane: LaneState): readonly LaneEvent[] {
@@ -282,11 +289,13 @@ function lower(event: LaneEvent, than: LaneEvent | null): LaneEvent {
 }
 
 /** Field by field, like every object of which there are many: see decision 22. */
-function newEvent(lane: LaneState, incoming: NewEvent, id: number, { late, state }: Arrival, now: number): LaneEvent {
-  const { sequence, eventType, occurredAt, signedAt, untimed = false, gapWaitMs, digest, trace } = incoming;
+function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arrival, now: number): LaneEvent {
+  const { sequence, late, state } = arrival;
+  const { identity = null, eventType, occurredAt, signedAt, untimed = false, gapWaitMs, digest, trace } = incoming;
   return {
     id,
     lane,
+    identity,
     sequence,
     eventType,
     state,
@@ -313,8 +322,9 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, { late, state
 
 /** The event of a lane with this identity, if it is known. */
 export function knownEvent(lane: LaneState | undefined, incoming: NewEvent): LaneEvent | undefined {
-  // Alone in its lane, whatever type an unsigned header gives it.
+  // Whatever type an unsigned header gives it.
   if (incoming.lane.tag === "single") return lane?.events[0];
+  if (incoming.identity !== undefined) return lane?.events.find(({ identity }) => identity === incoming.identity);
   return lane?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
 }
 
@@ -332,16 +342,16 @@ export function countDuplicate(tally: Tally, first: LaneEvent, signedAt: number 
 export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Acceptance, { outcome: "duplicate" }> {
   const { id, digest, signedAt, state, lane } = first;
   const duplicate = { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict } as const;
-  return lane.key.tag === "single" ? { ...duplicate, reference: lane.externalReference } : duplicate;
+  return isOfSource(lane.key.tag) ? { ...duplicate, reference: lane.externalReference } : duplicate;
 }
 
 /** @param acceptIndex - as `leaseOf` */
 export function toLease(claim: Leased<LaneEvent>, { raw, head }: Body, acceptIndex: number | null): Lease {
-  const { lane, eventType, signedAt, trace } = claim.event;
+  const { lane, identity, eventType, signedAt, trace } = claim.event;
   return leaseOf(
     lane,
     claim,
-    { key: lane.key, eventType, signedAt, trace, raw: raw ?? new Uint8Array(), head },
+    { key: lane.key, identity, eventType, signedAt, trace, raw: raw ?? new Uint8Array(), head },
     acceptIndex,
   );
 }

@@ -1,7 +1,16 @@
 /** The rules of a lane: how events come into it, which one is leased, how a lease ends, and what an operator does to it. The same for every store. */
-import { type Arming, ATTEMPTS_EXHAUSTED, arm, expectedSequence, gapSinceWithout, type Missing } from "./gap.ts";
+import {
+  type Arming,
+  ATTEMPTS_EXHAUSTED,
+  arm,
+  expectedSequence,
+  gapSinceWithout,
+  type Missing,
+  PLACES,
+} from "./gap.ts";
+import { isOfSource } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
-import type { EventState, LaneStatus, NewEvent, OnDead } from "./record.ts";
+import type { EventState, LaneOrder, LaneStatus, NewEvent, OnDead } from "./record.ts";
 import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
 import { meetsPrecondition } from "./store-rules.ts";
 
@@ -22,6 +31,8 @@ export interface Leased<E> {
 
 /** What a new event is when it arrives. */
 export interface Arrival {
+  /** Its sequence in its lane. */
+  readonly sequence: number;
   /** Its sequence lies below the lane's cursor. */
   readonly late: boolean;
   readonly state: Extract<EventState, "pending" | "late">;
@@ -50,13 +61,15 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     const port = this.#port;
     const { cursor, gapSince } = lane;
     const isSettled = (sequence: number) => port.isSettledAt(lane, sequence);
-    const position = { ordered: port.isOrdered(lane), cursor, gapSince, firstSequence: port.firstSequence, isSettled };
+    const heldSince = () => port.heldSince(lane);
+    const order = port.order(lane);
+    const position = { order, cursor, gapSince, firstSequence: port.firstSequence, isSettled, heldSince };
     return arm(position, head, late, port.now);
   }
 
   /** Sets what `arming` says, without storing it. A lane that was ready keeps its place among the ready ones. @returns as `rearm` */
   apply(lane: L, arming: Arming<E>): boolean {
-    const beginsToWait = arming.status === "gap" && lane.gapSince === null;
+    const beginsToWait = arming.status === "gap" && lane.gapSince === null && isContiguous(this.#port.order(lane));
     lane.gapSince = arming.gapSince;
     if (arming.status === "idle") schedule(lane, "idle", null);
     else if (arming.status === "gap") schedule(lane, "gap", arming.dueAt);
@@ -128,14 +141,29 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     this.#port.save(lane);
   }
 
-  /** How a new event arrives in its lane, before it is added. */
-  arrivalOf(lane: L, sequence: number, lateEvents: LateEvents): Arrival {
-    const late = this.#port.isOrdered(lane) && lane.cursor !== null && sequence < lane.cursor;
-    return { late, state: late && lateEvents === "record" ? "late" : "pending" };
+  /** How a new event arrives in its lane, before it is added. Where late events come by position, the source has an `onLate`. */
+  arrivalOf(lane: L, { sequence: given }: Pick<NewEvent, "sequence">, id: number, lateEvents: LateEvents): Arrival {
+    const order = this.#port.order(lane);
+    const sequence = order === "arrival" ? id : order === "position" ? this.#sequenceAt(lane, given) : given;
+    const late = order !== null && lane.cursor !== null && sequence < lane.cursor;
+    return { sequence, late, state: late && lateEvents === "record" && isContiguous(order) ? "late" : "pending" };
+  }
+
+  /**
+   * The sequence of an event at a position: the position × 1,000, plus a number that grows with each arrival at it, so that equal positions
+   * are passed to handlers as they came. More than 1,000 at one position go on behind it.
+   */
+  #sequenceAt(lane: L, position: number): number {
+    for (let from = position * PLACES; ; from += PLACES) {
+      const to = from + PLACES - 1;
+      const passed = lane.cursor !== null && lane.cursor >= from && lane.cursor <= to ? lane.cursor : from - 1;
+      const last = Math.max(this.#port.highest(lane, from) ?? passed, passed);
+      if (last < to) return last + 1;
+    }
   }
 
   /** Counts an event that was added to its lane just now. */
-  countArrival(lane: L, { sequence, signedAt, untimed }: NewEvent, { late }: Arrival): void {
+  countArrival(lane: L, { signedAt, untimed }: NewEvent, { sequence, late }: Arrival): void {
     const { tally } = this.#port;
     if (!untimed) tally.signed(signedAt);
     tally.count("accepted");
@@ -234,7 +262,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     port.finish(lane, event, "discarded", null);
     port.tally.count("discarded");
     const expected = expectedSequence({ cursor: lane.cursor, firstSequence: port.firstSequence });
-    if (port.isOrdered(lane) && event.sequence === expected) moveCursor(lane, event.sequence);
+    if (isContiguous(port.order(lane)) && event.sequence === expected) moveCursor(lane, event.sequence);
     const continues =
       lane.status === "leased"
         ? lane.leased !== event.id
@@ -300,7 +328,8 @@ export function leaseOf(
     trace,
     raw,
     head,
-  }: Pick<Lease, "key" | "eventType" | "signedAt" | "trace" | "raw" | "head">,
+    identity,
+  }: Pick<Lease, "key" | "identity" | "eventType" | "signedAt" | "trace" | "raw" | "head">,
   acceptIndex: number | null,
 ): Lease {
   return {
@@ -308,6 +337,7 @@ export function leaseOf(
     epoch: lane.epoch,
     event: event.id,
     key,
+    identity,
     sequence: event.sequence,
     eventType,
     attempt: event.attempts,
@@ -322,6 +352,11 @@ export function leaseOf(
     head,
     acceptIndex,
   };
+}
+
+/** Whether a sequence can be missing: between two positions nothing is. */
+function isContiguous(order: LaneOrder | null): boolean {
+  return order === "sequence";
 }
 
 /** Sets what a lane does next, and that nobody holds it. */
@@ -357,7 +392,7 @@ export function signedTimeOf({
   untimed,
   lane,
 }: Pick<NewEvent, "signedAt" | "untimed" | "lane">): number | null {
-  return untimed || lane.tag === "single" ? null : signedAt;
+  return untimed || isOfSource(lane.tag) ? null : signedAt;
 }
 
 function refuse(reason: Refusal["reason"]): Refusal {

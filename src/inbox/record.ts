@@ -2,7 +2,7 @@
 
 import type { LaneKey } from "./lane-key.ts";
 
-export type { LaneKey, LaneTag } from "./lane-key.ts";
+export type { LaneKey, LaneOrder, LaneTag } from "./lane-key.ts";
 
 /** A store's number for an event. Ids grow in the order of acceptance. */
 export type EventId = number;
@@ -37,14 +37,19 @@ export type OnDead = "continue" | "block";
 /** An event to be accepted: verified, parsed, and with everything that a store needs to put it into its lane. */
 export interface NewEvent {
   readonly lane: LaneKey;
-  /** 0 for events without a sequence. */
+  /** What makes two deliveries the same event of a `position` or `arrival` lane. Default: its place in its lane. */
+  readonly identity?: string;
+  /**
+   * 0 for events without a sequence. In a `position` lane: the position, 0 to 9 × 10¹²; the store gives the event a sequence of its own
+   * (`sequenceOf` in `src/inbox/lane.ts`), and in an `arrival` lane too.
+   */
   readonly sequence: number;
   readonly eventType: string;
   /** Epoch milliseconds, from the event. */
   readonly occurredAt: number;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;
-  /** How long this event waits for a missing sequence before it, in milliseconds. */
+  /** How long this event waits for a missing sequence before it, or is held back for one of a lower position, in milliseconds. */
   readonly gapWaitMs: number;
   /** SHA-256 of `raw`. */
   readonly digest: Uint8Array;
@@ -87,6 +92,8 @@ export interface EventRecord {
   readonly id: EventId;
   readonly laneId: LaneId;
   readonly lane: LaneKey;
+  /** As `NewEvent`. Null where its place in the lane identifies it. */
+  readonly identity: string | null;
   readonly sequence: number;
   readonly eventType: string;
   readonly state: EventState;

@@ -30,7 +30,8 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   }
 
   get identity(): string {
-    this.#identity ??= identityOf(this.#lease.key, this.#lease.sequence, this.#lease.eventType);
+    const { key, sequence, eventType, identity } = this.#lease;
+    this.#identity ??= identityOf(key, sequence, eventType, identity);
     return this.#identity;
   }
 

@@ -209,6 +209,8 @@ export interface LeaseRef {
 /** A worker's time-limited right to a lane's head. */
 export interface Lease extends LeaseRef {
   readonly key: LaneKey;
+  /** As `EventRecord`. */
+  readonly identity: string | null;
   readonly sequence: number;
   readonly eventType: string;
   /** This attempt included: 1 on the first. */
@@ -283,7 +285,7 @@ export type Acceptance =
       readonly signedAt: number;
       /** This delivery's parsed content differs from the accepted event: it was not handled. */
       readonly conflict: boolean;
-      /** In a `single` lane: the reference of the delivery that was accepted first. */
+      /** Of a source besides the messaging service: the reference of the delivery that was accepted first. */
       readonly reference?: string | null;
     }
   /** Only this row could not be stored; the others were. */

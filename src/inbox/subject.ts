@@ -1,4 +1,5 @@
 /** The subject of an erasure or an export: a person, by their number, or a message; and which lanes and bodies are about it. */
+import { isOfSource } from "./lane-key.ts";
 import type { LaneRecord } from "./record.ts";
 import type { Act } from "./store.ts";
 
@@ -16,8 +17,8 @@ export function createSubjectTest(subject: Subject): SubjectTest {
   return {
     isNamedIn,
     isAbout({ key, peer }, bodies) {
-      const isSingle = key.tag === "single";
-      // The identity of another source's event does not name a message.
+      // The identity and the lane of another source's event do not name a message.
+      const isSingle = isOfSource(key.tag);
       if (byPeer ? peer === subject.peer : key.messageId === subject.messageId && !isSingle) return true;
       // Only their bodies can decide it.
       const isSilent = isSingle || key.tag === "unlaned" || (byPeer && peer === null);

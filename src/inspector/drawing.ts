@@ -232,7 +232,7 @@ function openGap({ lane, late }: Scene): Gaps["open"] {
 function positionOf(lane: LaneRecord, head: EventRecord) {
   const settled = new Set(lane.events.filter(({ state }) => state !== "pending").map(({ sequence }) => sequence));
   return {
-    ordered: true,
+    order: "sequence" as const,
     cursor: lane.cursor,
     firstSequence: Math.min(1, head.sequence - 1),
     isSettled: (sequence: number) => settled.has(sequence),

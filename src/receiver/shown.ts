@@ -12,7 +12,7 @@ export type ShownBody = { readonly masked: unknown } | ExportedBody;
 export function eventShape(event: EventRecord, reveal: boolean) {
   const { lane, laneId, raw, head: _head, digest: _digest, trace: _trace, untimed: _untimed, ...facts } = event;
   const isPublic = reveal || publicId(lane) !== null;
-  const identity = isPublic ? identityOf(lane, event.sequence, event.eventType) : null;
+  const identity = isPublic ? identityOf(lane, event.sequence, event.eventType, event.identity) : null;
   return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity, hasBody: raw !== null };
 }
 

@@ -5,7 +5,17 @@ import type { InboxRules, OpenContext } from "../inbox/store.ts";
 
 // The numbers that stand for words in the databases of the inbox. They are stored: none ever changes its meaning.
 
-export const TAG = { outbound: 0, inbound: 1, unlaned: 2, single: 3 } as const satisfies Record<LaneTag, number>;
+export const TAG = {
+  outbound: 0,
+  inbound: 1,
+  unlaned: 2,
+  single: 3,
+  position: 4,
+  arrival: 5,
+} as const satisfies Record<LaneTag, number>;
+
+/** The tags of sources besides the messaging service. */
+export const TAGS_OF_SOURCES = [TAG.single, TAG.position, TAG.arrival] as const;
 
 /** From `ready` on, a lane waits to be claimed (index `oncehook_lane_due`): one comparison, which a list of codes is not. */
 export const STATUS = {

@@ -1,5 +1,7 @@
 /** The inbox in Postgres: durable, for many processes on many machines. */
+
 import { SetupError } from "../errors.ts";
+import { isOfSource } from "../inbox/lane-key.ts";
 import type { InboxStore, LeaseRef, Turn, TurnResult } from "../inbox/store.ts";
 import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts";
 import { withStoredTypes } from "./postgres/batch.ts";
@@ -153,7 +155,7 @@ async function step(opened: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
 }
 
 async function stepInTransactions({ inbox, effects }: Opened, given: Turn<PgClient>): Promise<TurnResult> {
-  const isPlain = given.accepts.every(({ lane }) => lane.tag !== "single");
+  const isPlain = given.accepts.every(({ lane }) => !isOfSource(lane.tag));
   const turn = isPlain ? given : await withStoredTypes(inbox, given);
   const answered = await effects.run(turn);
   const result = await runBatchCarefully(inbox, turn, answered);

@@ -6,7 +6,7 @@ import type { Lease } from "../../src/inbox/store.ts";
 import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 
 const lease: Lease = {
-  ...{ lane: 7, epoch: 3, event: 11, sequence: 4, eventType: "message.failed", attempt: 2 },
+  ...{ lane: 7, epoch: 3, event: 11, identity: null, sequence: 4, eventType: "message.failed", attempt: 2 },
   key: { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1" },
   ...{ acceptedAt: 1_000, signedAt: 900, late: false, forced: true, outOfOrder: true },
   missing: { from: 2, to: 3 },

@@ -28,6 +28,7 @@ const EVENTS: readonly [TransferredEvent, TransferredEvent] = [
       attempts: 8,
       duplicates: 9,
       untimed: false,
+      identity: null,
     },
     ...{ conflict: false, errorCode: "ECONNRESET", error: "hung up", trace: "00-a-b-01", gapWaitMs: 10 },
     ...{ digest: Buffer.from("sent"), raw: Buffer.from('"sent"'), head: null, conflicting: CONFLICTS[0] },
@@ -38,6 +39,7 @@ const EVENTS: readonly [TransferredEvent, TransferredEvent] = [
     ...{
       duplicates: 109,
       untimed: true,
+      identity: "evt_1",
       conflict: true,
       errorCode: "permanent_failure",
       error: "no",

@@ -18,7 +18,15 @@ const NOW = 1_760_000_000_000;
 const MINUTE = 60_000;
 
 const lane = (wish: Partial<LanePosition> = {}): LanePosition => ({
-  ...{ ordered: true, cursor: null, gapSince: null, firstSequence: 1, isSettled: () => false, ...wish },
+  ...{
+    order: "sequence",
+    cursor: null,
+    gapSince: null,
+    firstSequence: 1,
+    isSettled: () => false,
+    heldSince: () => NOW,
+  },
+  ...wish,
 });
 const event = (sequence: number, wish: Partial<Candidate> = {}): Candidate => ({
   ...{ sequence, late: false, forced: false, gapWaitMs: 90_000, occurredAt: NOW, acceptedAt: NOW, ...wish },
@@ -60,7 +68,7 @@ describe("arm()", () => {
   });
 
   it("never waits in an unordered lane", () => {
-    expect(arm(lane({ ordered: false }), event(9), null, NOW)).toMatchObject({ status: "ready", missing: null });
+    expect(arm(lane({ order: null }), event(9), null, NOW)).toMatchObject({ status: "ready", missing: null });
   });
 
   it("takes a replay at once and keeps the wait behind it (I4)", () => {
@@ -212,11 +220,12 @@ const anyCandidate: fc.Arbitrary<Candidate> = fc.record({
 });
 const anyLate = anyCandidate.map((candidate) => ({ ...candidate, late: true, forced: false }));
 const anyLane: fc.Arbitrary<LanePosition> = fc.record({
-  ordered: fc.boolean(),
+  order: fc.constantFrom<LanePosition["order"]>("sequence", "arrival", null),
   cursor: fc.option(fc.integer({ min: 0, max: 12 })),
   gapSince: fc.option(instant),
   firstSequence: fc.constantFrom<number | "any">(0, 1, 5, "any"),
   isSettled: fc.constant(() => false),
+  heldSince: fc.constant(() => NOW),
 });
 const anyArming = [anyLane, fc.option(anyCandidate), fc.option(anyLate), instant] as const;
 
@@ -240,7 +249,7 @@ describe("arm() for any lane", () => {
 
   it("hands out a sequence above the expected one only with the gap before it recorded (I6)", () => {
     forAll((arming, position) => {
-      if (arming.status !== "ready" || arming.head.late || arming.head.forced || !position.ordered) return;
+      if (arming.status !== "ready" || arming.head.late || arming.head.forced || position.order !== "sequence") return;
       const expected = expectedSequence(position);
       const skips = expected !== null && arming.head.sequence > expected;
       expect(arming.missing).toEqual(skips ? { from: expected, to: arming.head.sequence - 1 } : null);

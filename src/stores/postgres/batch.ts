@@ -202,7 +202,7 @@ type Accepted = Exclude<Acceptance, { outcome: "failed" }>;
 
 /** The lanes of `events`, to be locked before the events are accepted. */
 export function wantedLanes(names: Names, events: readonly NewEvent[]): WantedLane[] {
-  return events.map(({ lane }) => ({ key: keyOf(names, lane), lane }));
+  return events.map((event) => ({ key: keyOf(names, event.lane), lane: event.lane, event }));
 }
 
 /**

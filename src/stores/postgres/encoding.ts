@@ -213,6 +213,10 @@ export function transposed(columns: Columns, rows: readonly Values[]): Buffer[] 
 const isNothing = (value: unknown): boolean => value === null || value === undefined;
 
 /** `name = new.name, …` for all columns except the first, which finds the row. */
+export function nullableBytes(text: string | null): Buffer | null {
+  return text === null ? null : textBytes(text);
+}
+
 export function assigned(columns: Columns): string {
   return columns
     .slice(1)

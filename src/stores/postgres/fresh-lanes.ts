@@ -3,14 +3,15 @@
  * its next step can be decided without reading anything.
  */
 import { gapBefore } from "../../inbox/gap.ts";
-import { isOrdered, laneKeyText } from "../../inbox/lane-state.ts";
+import { ORDERS } from "../../inbox/lane-key.ts";
+import { laneKeyText } from "../../inbox/lane-state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
 import { STATE, STATUS } from "../database.ts";
-import { columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
+import { columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { isRefusal } from "./failures.ts";
 import { TALLY, TALLY_WIDTH, TallySheet } from "./instances.ts";
-import { keyOf, listed, nullableBytes, numberAt } from "./lanes.ts";
+import { keyOf, listed, numberAt } from "./lanes.ts";
 import { areCurrent, isOutdated, type Names, NamesMissing } from "./names.ts";
 import type { PgInbox } from "./open.ts";
 import { CLOCK, COMMITS_TO_DISK, type PgClient, type PgSession } from "./session.ts";
@@ -131,10 +132,10 @@ function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<Pg
 }
 
 /** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
-function isFirst({ lane, sequence, head, untimed }: NewEvent, { firstSequence }: InboxRules): boolean {
+function isFirst({ lane, identity, sequence, head, untimed }: NewEvent, { firstSequence }: InboxRules): boolean {
   // The statement has no columns for these.
-  if (head !== undefined || untimed) return false;
-  const position = { ordered: isOrdered({ key: lane }), cursor: null, firstSequence, isSettled: () => false };
+  if (identity !== undefined || head !== undefined || untimed) return false;
+  const position = { order: ORDERS[lane.tag], cursor: null, firstSequence, isSettled: () => false };
   return gapBefore(position, { sequence }) === null;
 }
 

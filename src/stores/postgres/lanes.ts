@@ -1,6 +1,6 @@
 /** Locks lanes, reads them, and finds due ones. Lanes are locked first and their events read in a later statement; otherwise wake-ups are lost. */
 
-import { TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
+import { PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
 import { sameContent } from "../../internal/json.ts";
@@ -8,7 +8,7 @@ import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts
 import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested } from "./encoding.ts";
 import type { Names } from "./names.ts";
 import { both, CLOCK, type PgSession } from "./session.ts";
-import { GAP, NEW_LANE, UNTIMED_EVENT } from "./statements.ts";
+import { GAP, NEW_LANE, WHOLE_EVENT } from "./statements.ts";
 
 /** The columns of a lane about its leased event. */
 export interface LeaseRow {
@@ -57,6 +57,7 @@ export interface PgEventRow {
   readonly trace: string | null;
   readonly has_body: boolean;
   readonly untimed: boolean | null;
+  readonly identity: Buffer | null;
 }
 
 interface GapRow {
@@ -72,7 +73,7 @@ interface GapRow {
  * that reads `*`.
  */
 export const laneColumns = (table: string): string => columnNames(NEW_LANE, table);
-export const eventColumns = (table: string): string => columnNames(UNTIMED_EVENT, table);
+export const eventColumns = (table: string): string => columnNames(WHOLE_EVENT, table);
 
 const LANE_KEY = columns("client int, tag smallint, message bytea");
 
@@ -97,6 +98,27 @@ export const LANE_IDS_OF_MESSAGE = (
     select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
 const EVENTS = `select ${eventColumns("e")} from {}.event e where lane = any($1::bigint[])`;
+/** More events of one lane than a batch can end: it retires 256 at most. */
+const MOST_ENDED = 300;
+const PENDING = `select ${eventColumns("e")} from {}.event e where lane = w.lane and identity is not null and state = 0`;
+/**
+ * Of lanes that may hold many events of another source, only what the rules look at: the leased one of `$2`, the lowest pending ones, the
+ * one that was held back first, those with the identities of `$3` and `$4`, and the last one of each position of `$5` and `$6`. Some may
+ * come twice.
+ */
+const FEW_EVENTS = `select k.* from unnest($1::bigint[]) as w (lane) cross join lateral (
+    (${PENDING} and not late order by seq, id limit ${MOST_ENDED})
+    union all (${PENDING} and late order by seq, id limit ${MOST_ENDED})
+    union all (${PENDING} and gap_wait > 0 and not late and not forced order by id limit 1)) k
+  union all select ${eventColumns("e")} from {}.event e where id = any($2::bigint[])
+  union all select k.* from unnest($3::bigint[], $4::bytea[]) as w (lane, identity) cross join lateral (
+    select ${eventColumns("e")} from {}.event e where lane = w.lane and identity = w.identity) k
+  union all select k.* from unnest($5::bigint[], $6::bigint[]) as w (lane, seq) cross join lateral (
+    select ${eventColumns("e")} from {}.event e where lane = w.lane and seq >= w.seq and seq < w.seq + ${PLACES}
+    order by seq desc limit 1) k`;
+
+/** An event that may come into a lane of several: what is read of the lane for it. */
+export type Expected = Pick<NewEvent, "identity" | "sequence">;
 
 const GAPS = `select ${columnNames(GAP, "g")} from {}.gap g where lane = any($1::bigint[])`;
 
@@ -120,17 +142,29 @@ export function lockLanes(
   return session.rows<PgLaneRow>("lock", LOCK, [arrayOf("bigint", ids), ...transposed(LANE_KEY, rows)]);
 }
 
-/** The lanes of locked rows, with their events and gaps. */
-export async function readLanes(session: PgSession, names: Names, rows: readonly PgLaneRow[]): Promise<LaneState[]> {
+/**
+ * The lanes of locked rows, with their events and gaps.
+ *
+ * @param expected - by lane, what comes into lanes of several events of another source: of these the rest is left out. Null for all events
+ */
+export async function readLanes(
+  session: PgSession,
+  names: Names,
+  rows: readonly PgLaneRow[],
+  expected: ReadonlyMap<number, readonly Expected[]> | null = null,
+): Promise<LaneState[]> {
   if (rows.length === 0) return [];
-  const ids = [arrayOf("bigint", idsIn(rows))];
+  const isLong = ({ tag }: PgLaneRow) => expected !== null && (tag === TAG.position || tag === TAG.arrival);
+  const long = rows.filter(isLong);
+  const whole = long.length === 0 ? rows : rows.filter((row) => !isLong(row));
   const [eventRows, gapRows] = await both(
     session,
-    () => session.rows<PgEventRow>("events", EVENTS, ids),
-    () => session.rows<GapRow>("gaps", GAPS, ids),
+    () => session.rows<PgEventRow>("events", EVENTS, [arrayOf("bigint", idsIn(whole))]),
+    () => session.rows<GapRow>("gaps", GAPS, [arrayOf("bigint", idsIn(whole))]),
   );
+  const few = expected === null || long.length === 0 ? [] : await readFew(session, long, expected);
   // Sorted here, because with `order by` the planner may read all events in the order of their ids.
-  const events = eventRows.toSorted((a, b) => a.id - b.id);
+  const events = [...eventRows, ...few].sort((a, b) => a.id - b.id);
   await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
   const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
   for (const row of events) {
@@ -146,6 +180,48 @@ export async function readLanes(session: PgSession, names: Names, rows: readonly
     for (const event of lane.events) takeLease(event, row);
   }
   return [...lanes.values()];
+}
+
+/** The events of long lanes that the rules look at. */
+async function readFew(
+  session: PgSession,
+  lanes: readonly PgLaneRow[],
+  expected: ReadonlyMap<number, readonly Expected[]>,
+): Promise<readonly PgEventRow[]> {
+  const wanted = lanes.flatMap(({ id, tag }) =>
+    (expected.get(id) ?? []).map(({ identity, sequence }) => ({ lane: id, tag, identity, sequence })),
+  );
+  const leased = lanes.flatMap((lane) => lane.leased ?? []);
+  const found = new Map<number, PgEventRow>();
+  let places = wanted
+    .filter(({ tag }) => tag === TAG.position)
+    .map(({ lane, sequence }) => ({ lane, from: sequence * PLACES }));
+  let identities = wanted.map(({ lane, identity = "" }) => ({ lane, identity: textBytes(identity) }));
+  do {
+    const [lanesOfIdentities, lanesOfPlaces] = [identities, places].map((all) => all.map(({ lane }) => lane));
+    const values = [
+      arrayOf("bigint", idsIn(lanes)),
+      arrayOf("bigint", leased),
+      arrayOf("bigint", lanesOfIdentities ?? []),
+      arrayOf(
+        "bytea",
+        identities.map((each) => each.identity),
+      ),
+      arrayOf("bigint", lanesOfPlaces ?? []),
+      arrayOf(
+        "bigint",
+        places.map(({ from }) => from),
+      ),
+    ];
+    const rows = await session.rows<PgEventRow>("few_events", FEW_EVENTS, values);
+    for (const row of rows) found.set(row.id, row);
+    // A position whose places are all taken goes on behind it.
+    const isFull = (place: { readonly lane: number; readonly from: number }) =>
+      rows.some(({ lane, seq }) => lane === place.lane && seq === place.from + PLACES - 1);
+    places = places.filter(isFull).map(({ lane, from }) => ({ lane, from: from + PLACES }));
+    identities = [];
+  } while (places.length > 0);
+  return [...found.values()];
 }
 
 export function idsIn(rows: readonly { readonly id: number }[]): number[] {
@@ -195,6 +271,7 @@ export function eventOfRow(lane: LaneState, row: PgEventRow, eventType: string):
   return {
     id: row.id,
     lane,
+    identity: nullableText(row.identity),
     sequence: row.seq,
     eventType,
     state: stateWord(row.state),
@@ -224,10 +301,6 @@ export function takeLease(event: LaneEvent, lane: LeaseRow): void {
   if (event.id !== lane.leased || lane.leased_epoch !== lane.epoch) return;
   event.attempts = lane.leased_attempts ?? event.attempts;
   event.startedAt = lane.leased_started;
-}
-
-export function nullableBytes(text: string | null): Buffer | null {
-  return text === null ? null : textBytes(text);
 }
 
 function nullableText(bytes: Buffer | null): string | null {

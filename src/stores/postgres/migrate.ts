@@ -126,12 +126,15 @@ insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do 
 
 /**
  * Schema 7: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is true where no time was
- * signed, and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone
+ * signed, and null otherwise. `identity` is that of an event in a lane of several (TAG.position, TAG.arrival), and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone
  * before their first event. `min_reader` is raised then (`admitRows`).
  */
 const sources = `
 alter table body add column head text;
-alter table event add column untimed boolean;
+alter table event add column identity bytea, add column untimed boolean;
+create unique index event_own_identity on event (lane, identity) where identity is not null;
+create index event_waiting on event (lane, seq) where identity is not null and state = 0;
+create index event_held on event (lane, id) where identity is not null and state = 0 and gap_wait > 0;
 create index event_untimed on event (keep, finished) where untimed and keep is not null;
 alter table quarantine add column head text, add column untimed boolean;
 alter table instance add column version int;

@@ -5,7 +5,7 @@ import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail, plainText } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
-import { HELD, TAG } from "../database.ts";
+import { HELD, TAG, TAGS_OF_SOURCES } from "../database.ts";
 import { acceptAll, wantedLanes } from "./batch.ts";
 import { textBytes } from "./encoding.ts";
 import { idsIn, LANE_IDS_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";
@@ -45,10 +45,10 @@ async function perform(work: Workspace, request: Act): Promise<ActResult> {
       return rules[request.kind](event?.lane, event, request);
     }
     case "unblock":
-      await work.lock([request.lane], []);
+      await work.lockWhole([request.lane]);
       return rules.unblock(work.byId.get(request.lane));
     case "release_gap":
-      await work.lock([request.lane], []);
+      await work.lockWhole([request.lane]);
       return rules.releaseGap(work.byId.get(request.lane));
     case "erase":
       return erase(work, request.subject);
@@ -77,7 +77,7 @@ async function exists({ rows }: PgSession, table: "lane" | "quarantine", id: num
 async function eventOf(work: Workspace, id: number): Promise<LaneEvent | undefined> {
   const [row] = await work.session.rows<{ lane: number }>("lane_of", LANE_OF, [id]);
   if (row === undefined) return undefined;
-  await work.lock([row.lane], []);
+  await work.lockWhole([row.lane]);
   return work.byId.get(row.lane)?.events.find((event) => event.id === id);
 }
 
@@ -138,7 +138,7 @@ const LANES_BY_MESSAGE = `${LANE_IDS_OF_MESSAGE("$1", [TAG.outbound, TAG.inbound
 const SEARCHED = `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
   where l.id >= $1::bigint and e.lane >= $1::bigint and (l.id > $1::bigint or e.id > $2::bigint)
-    and (l.tag in (${TAG.unlaned}, ${TAG.single}) or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`;
+    and (l.tag in (${[TAG.unlaned, ...TAGS_OF_SOURCES].join(", ")}) or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`;
 const QUARANTINED =
   "select id, raw from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
 /** The bodies that were read may have been replayed, discarded or pruned since. */
@@ -170,7 +170,7 @@ async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   const quarantined = await lockQuarantined(session, isNamedIn);
   const named = await lanesOfSubject(session, subject);
   const mentioning = await lanesMentioning(session, "peer" in subject, isNamedIn);
-  await work.lock([...named, ...mentioning], []);
+  await work.lockWhole([...named, ...mentioning]);
   const lanes = [...work.byId.values()];
   if (lanes.some((lane) => isHeld(lane, work.loaded.now))) return { ok: false, reason: "in_progress" };
   const count = quarantined.length + (await eraseLanes(work, lanes));

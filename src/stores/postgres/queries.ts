@@ -12,7 +12,7 @@ import type {
 } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf, plainText } from "../../inbox/store-rules.ts";
-import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, tagWord } from "../database.ts";
+import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, TAGS_OF_SOURCES, tagWord } from "../database.ts";
 import { bytesText, textBytes } from "./encoding.ts";
 import { countersOf, readInstanceRows, STATS, type StatsRow } from "./instances.ts";
 import {
@@ -120,7 +120,7 @@ export async function findRows(session: PgSession, query: EventQuery): Promise<P
   return pageOf(rows, query.limit, recordOf);
 }
 
-const OF_SOURCE = `l.tag = ${TAG.single} and l.client = any(?::int[])`;
+const OF_SOURCE = `l.tag in (${TAGS_OF_SOURCES.join(", ")}) and l.client = any(?::int[])`;
 const CLIENTS_OF = `select id from {}.client where name = $1::bytea or substring(name for $2::int) = $3::bytea`;
 
 /** The clients of an entry: one for each tenant, and one without. */

@@ -3,7 +3,16 @@ import type { LaneEvent } from "../../inbox/lane-state.ts";
 import type { AttemptRecord } from "../../inbox/record.ts";
 import { plainText } from "../../inbox/store-rules.ts";
 import { keepOf, OUTCOME, STATE } from "../database.ts";
-import { assigned, type Columns, columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
+import {
+  assigned,
+  type Columns,
+  columnNames,
+  columns,
+  nullableBytes,
+  transposed,
+  unnested,
+  type Values,
+} from "./encoding.ts";
 import { sqlState } from "./failures.ts";
 import { TALLY, TALLY_WIDTH } from "./instances.ts";
 import { areCurrent, type Names } from "./names.ts";
@@ -21,8 +30,8 @@ export const DUPLICATES = 8;
 /** The first of two values that a lane keeps while its event is leased. */
 export const ATTEMPTS = 4;
 const NEW_EVENT: Columns = [...FIXED, ...CHANGING];
-/** All columns. The last one is for a source that signs no time: null for others. */
-export const UNTIMED_EVENT: Columns = [...NEW_EVENT, ...columns("untimed boolean")];
+/** All columns. The last ones are for sources besides the messaging service, and null for its events. */
+export const WHOLE_EVENT: Columns = [...NEW_EVENT, ...columns("untimed boolean, identity bytea")];
 const EVENT: Columns = [...columns("id bigint"), ...CHANGING];
 /** Identifies a lane. A lane with these columns alone is idle. */
 const KEY = columns("id bigint, client int, tag smallint, message bytea");
@@ -44,6 +53,11 @@ type EventFacts = Omit<LaneEvent, "lane">;
 export function fixedValues(names: Names, event: EventFacts, lane: number): Values {
   const { id, sequence, eventType, occurredAt, signedAt, acceptedAt, digest, trace } = event;
   return [id, lane, sequence, names.kindId(eventType), occurredAt, signedAt, acceptedAt, asBuffer(digest), trace];
+}
+
+/** The values of the columns of `WHOLE_EVENT` that `NEW_EVENT` does not have. Null if it has none. */
+export function sourceValues({ untimed, identity }: EventFacts): Values | null {
+  return untimed || identity !== null ? [untimed ? true : null, nullableBytes(identity)] : null;
 }
 
 /** The values of an event's changing columns: the rest of `NEW_EVENT`. */
@@ -125,7 +139,7 @@ const PARTS = [
   { columns: ATTEMPT, write: (offset: number) => insert("attempt", ATTEMPT, offset) },
   { columns: CONFLICT, write: (offset: number) => insert("conflict", CONFLICT, offset, "on conflict do nothing") },
   { columns: HEADED_BODY, write: (offset: number) => insert("body", HEADED_BODY, offset) },
-  { columns: UNTIMED_EVENT, write: (offset: number) => insert("event", UNTIMED_EVENT, offset), names: true },
+  { columns: WHOLE_EVENT, write: (offset: number) => insert("event", WHOLE_EVENT, offset), names: true },
 ] as const satisfies readonly Part[];
 
 /** The SQLSTATE of the division by zero that ends the statement when the table did not keep its new lanes. */

@@ -1,4 +1,5 @@
 /** Copies an inbox: exports the lanes of Postgres page by page, and imports pages of another store. */
+import { isOfSource } from "../../inbox/lane-key.ts";
 import { bySequence, type LaneEvent, NO_BODY, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
@@ -11,9 +12,9 @@ import type {
 } from "../../inbox/record.ts";
 import { countIn, plainText, withoutLease } from "../../inbox/store-rules.ts";
 import { HELD, STATUS } from "../database.ts";
-import { columnNames, columns, transposed, unnested, type Values } from "./encoding.ts";
+import { columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
-import { idsIn, keyOf, laneColumns, nullableBytes, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
+import { idsIn, keyOf, laneColumns, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
 import { READS_SOURCES } from "./migrate.ts";
 import { areCurrent, type Names, type Naming } from "./names.ts";
 import type { PgInbox } from "./open.ts";
@@ -27,7 +28,8 @@ import {
   fixedValues,
   GAP,
   HEADED_BODY,
-  UNTIMED_EVENT,
+  sourceValues,
+  WHOLE_EVENT,
 } from "./statements.ts";
 
 const LANES = `select ${laneColumns("l")} from {}.lane l where id > $1::bigint order by id limit $2::int`;
@@ -73,7 +75,7 @@ async function readConflicts(session: PgSession, events: readonly LaneEvent[]) {
 const TABLES = {
   lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,
     gap_since bigint, epoch int, peer bytea, reference bytea`),
-  event: UNTIMED_EVENT,
+  event: WHOLE_EVENT,
   body: HEADED_BODY,
   conflict: CONFLICT,
   gap: GAP,
@@ -143,7 +145,7 @@ async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage):
   const lanes = page.lanes.filter(({ id }) => !known.has(id));
   await importLanes(session, names, lanes);
   // An older version cannot read them.
-  if (lanes.some(({ key }) => key.tag === "single")) await session.rows("import_reader", RAISE_READER, [READS_SOURCES]);
+  if (lanes.some(({ key }) => isOfSource(key.tag))) await session.rows("import_reader", RAISE_READER, [READS_SOURCES]);
   for (const { events, status } of lanes) {
     sheet.gauge("pending", countIn(events, "pending"));
     sheet.gauge("dead", countIn(events, "dead"));
@@ -187,7 +189,7 @@ function laneValues(names: Names, lane: TransferredLane): Values {
 
 function eventValues(names: Names, event: TransferredEvent, lane: number): Values {
   const facts = { ...event, hasBody: event.raw !== null };
-  return [...fixedValues(names, facts, lane), ...changingValues(facts), event.untimed ? true : null];
+  return [...fixedValues(names, facts, lane), ...changingValues(facts), ...(sourceValues(facts) ?? [null, null])];
 }
 
 function conflictValues({ id, conflicting }: TransferredEvent): Values[] {

@@ -2,15 +2,15 @@
 import { type LaneEvent, type LaneState, LoadedLanes, newLane } from "../../inbox/lane-state.ts";
 import type { EventId, LaneKey, NewEvent } from "../../inbox/record.ts";
 import { STATE, STATUS } from "../database.ts";
-import type { Values } from "./encoding.ts";
+import { nullableBytes, type Values } from "./encoding.ts";
 import { SHARED, TallySheet } from "./instances.ts";
 import {
+  type Expected,
   type Key,
   keyOf,
   keyText,
   lockLanes,
   type Numbers,
-  nullableBytes,
   numberAt,
   type PgLaneRow,
   readLanes,
@@ -28,6 +28,7 @@ import {
   flushStatement,
   isLaneNotMade,
   LaneAppeared,
+  sourceValues,
   writeLanes,
 } from "./statements.ts";
 
@@ -35,6 +36,8 @@ import {
 export interface WantedLane {
   readonly key: Key;
   readonly lane: LaneKey;
+  /** What comes into it. */
+  readonly event: Expected;
 }
 
 export class Workspace {
@@ -74,6 +77,11 @@ export class Workspace {
     await this.take(wanted, await lockWanted(this.session, ids, wanted));
   }
 
+  /** Locks lanes and reads all of their events, for an operator's act on any of them. */
+  async lockWhole(ids: readonly number[]): Promise<void> {
+    await this.#read(await lockWanted(this.session, ids, []), null);
+  }
+
   /**
    * Reads the lanes that `lockWanted` has locked, notes which wanted lanes do not exist, and reads other locked lanes. A wanted lane that
    * appears only among the others was created meanwhile. It makes the transaction run again, because the numbers that were taken for its
@@ -86,7 +94,13 @@ export class Workspace {
   ): Promise<void> {
     for (const lane of wanted) this.#missing.set(keyText(lane.key), lane);
     for (const row of locked) this.#missing.delete(keyText(row));
-    await this.add([...locked, ...others]);
+    const expected = new Map<number, Expected[]>();
+    const idOf = new Map(locked.map((row) => [keyText(row), row.id]));
+    for (const { key, event } of wanted) {
+      const id = idOf.get(keyText(key));
+      if (id !== undefined) expected.set(id, [...(expected.get(id) ?? []), event]);
+    }
+    await this.#read([...locked, ...others], expected);
   }
 
   /** Creates the missing lanes with the given numbers. `flush()` writes them. */
@@ -102,9 +116,13 @@ export class Workspace {
   }
 
   /** Reads the lanes of rows that this transaction has locked, and remembers their values before any decision about them. */
-  async add(rows: readonly PgLaneRow[]): Promise<void> {
+  add(rows: readonly PgLaneRow[]): Promise<void> {
+    return this.#read(rows, new Map());
+  }
+
+  async #read(rows: readonly PgLaneRow[], expected: Parameters<typeof readLanes>[3]): Promise<void> {
     if (rows.length === 0) return;
-    for (const lane of await readLanes(this.session, this.names, rows)) {
+    for (const lane of await readLanes(this.session, this.names, rows, expected)) {
       for (const event of lane.events) this.#events.set(event, changingValues(event));
       this.#lanes.set(lane, this.#laneValues(lane));
       if (lane.leased !== null) this.#leased.add(lane.leased);
@@ -150,7 +168,7 @@ export class Workspace {
    * @throws LaneAppeared when another transaction has created a lane that is new to this one
    */
   async flush(): Promise<string | null> {
-    const { newLanes, newEvents, untimed, events, lanes, gaps, attempts } = this.#changes();
+    const { newLanes, newEvents, ofSources, events, lanes, gaps, attempts } = this.#changes();
     const rows = [
       newLanes,
       newEvents,
@@ -161,7 +179,7 @@ export class Workspace {
       attempts,
       this.#conflicts,
       this.#headedBodies,
-      untimed,
+      ofSources,
     ];
     if (rows.every(({ length }) => length === 0) && this.sheet.isBlank) return null;
     const { name, text, values, writesNames } = flushStatement(rows);
@@ -177,7 +195,7 @@ export class Workspace {
   #changes() {
     const newLanes: Values[] = [];
     const newEvents: Values[] = [];
-    const untimed: Values[] = [];
+    const ofSources: Values[] = [];
     const events: Values[] = [];
     const lanes: Values[] = [];
     const gaps: Values[] = [];
@@ -187,7 +205,7 @@ export class Workspace {
       if (before === null && !this.#written.has(lane)) newLanes.push(this.#newLane(lane));
       else if (before !== null && !same(before, now)) lanes.push([lane.id, ...now]);
       this.sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before?.[0] === STATUS.blocked));
-      for (const event of lane.events) this.#addEvent(event, event.untimed ? untimed : newEvents, events);
+      for (const event of lane.events) this.#addEvent(event, newEvents, ofSources, events);
       for (const gap of lane.gaps) {
         if (this.#gaps.has(gap) && this.#gaps.get(gap) === gap.filledAt) continue;
         gaps.push([lane.id, gap.from, gap.to, gap.skippedAt, gap.filledAt]);
@@ -196,7 +214,7 @@ export class Workspace {
     }
     // In the order in which repeats lock events: they wait for these rows, and these rows for them.
     events.sort((a, b) => Number(a[0]) - Number(b[0]));
-    return { newLanes, newEvents, untimed, events, lanes, gaps, attempts };
+    return { newLanes, newEvents, ofSources, events, lanes, gaps, attempts };
   }
 
   #newLane(lane: LaneState): Values {
@@ -221,7 +239,7 @@ export class Workspace {
       : [leased, null, null, null];
   }
 
-  #addEvent(event: LaneEvent, newEvents: Values[], events: Values[]): void {
+  #addEvent(event: LaneEvent, newEvents: Values[], ofSources: Values[], events: Values[]): void {
     const before = this.#events.get(event);
     const now = changingValues(event);
     const was = before?.[0];
@@ -229,7 +247,9 @@ export class Workspace {
     this.sheet.gauge("dead", Number(now[0] === STATE.dead) - Number(was === STATE.dead));
     if (before === undefined) {
       const values = [...fixedValues(this.names, event, event.lane.id), ...now];
-      newEvents.push(event.untimed ? [...values, true] : values);
+      const rest = sourceValues(event);
+      if (rest === null) newEvents.push(values);
+      else ofSources.push([...values, ...rest]);
     } else if (this.#isToWrite(event, before, now))
       events.push([event.id, ...now.with(DUPLICATES, Number(now[DUPLICATES]) - Number(before[DUPLICATES]))]);
   }

@@ -1,8 +1,9 @@
 /** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
 
 import { type Arrival, countDuplicates, leaseOf, signedTimeOf } from "../../inbox/lane.ts";
+import { isOfSource } from "../../inbox/lane-key.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
-import type { EventId, NewEvent, NewQuarantine } from "../../inbox/record.ts";
+import type { EventId, LaneId, NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -32,7 +33,7 @@ import {
   settle,
   toLane,
 } from "./lanes.ts";
-import type { LaneRow } from "./statements.ts";
+import type { KnownRow, LaneRow } from "./statements.ts";
 import {
   type Facts,
   immediately,
@@ -293,8 +294,8 @@ export interface Placed {
   readonly incoming: NewEvent;
   readonly lane: SqliteLane;
   readonly isNew: boolean;
-  /** Its lane holds no other event than the one that it repeats. */
-  readonly isRepeat: boolean;
+  /** The event that it repeats, of another source. */
+  readonly first: KnownRow | undefined;
   readonly kind: number;
   readonly arrival: Arrival;
 }
@@ -302,7 +303,7 @@ export interface Placed {
 /** Stores an event unless its identity is known, and arms its lane. `index` is its place in the turn. */
 export function accept(lanes: SqliteLanes, incoming: NewEvent, index: number | null, mode: AcceptMode): Acceptance {
   const placed = place(lanes, incoming, mode);
-  if (placed.isRepeat) return countDuplicate(lanes, placed);
+  if (placed.first !== undefined) return countDuplicate(lanes, placed);
   const isAlone = placed.lane.status === "idle" && placed.arrival.state === "pending";
   return isAlone ? acceptAlone(lanes, placed, index, mode) : acceptByRules(lanes, placed, mode);
 }
@@ -313,17 +314,22 @@ export function place(lanes: SqliteLanes, incoming: NewEvent, { lateEvents }: Ac
   const client = work.facts.clients.id(work.clientTable, apiClientId);
   const known = work.sql.laneByKey.get(client, TAG[tag], messageId);
   // An unsigned header may give a repeat any type: no name is stored for it.
-  const isRepeat = known !== undefined && tag === "single";
-  const kind = isRepeat ? 0 : work.facts.kinds.id(work.kindTable, incoming.eventType);
+  const first = known !== undefined && isOfSource(tag) ? firstIn(work, known.id, incoming) : undefined;
+  const kind = first !== undefined ? 0 : work.facts.kinds.id(work.kindTable, incoming.eventType);
   const lane = toLane(known ?? newLane(tally.peek("next_lane"), TAG[tag]), { client, message: messageId });
   return {
     incoming,
     lane,
     isNew: known === undefined,
-    isRepeat,
+    first,
     kind,
-    arrival: rules.arrivalOf(lane, incoming.sequence, lateEvents),
+    arrival: rules.arrivalOf(lane, incoming, tally.peek("next_event"), lateEvents),
   };
+}
+
+/** The event of another source that has this identity. */
+function firstIn({ sql }: Work, lane: LaneId, { identity }: NewEvent): KnownRow | undefined {
+  return identity === undefined ? sql.single.get(lane) : sql.identified.get(lane, identity);
 }
 
 /**
@@ -341,9 +347,9 @@ export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | 
   if (arming.status === "ready" && claim !== null) {
     lane.gapSince = arming.gapSince;
     event.attempts++;
-    const { lane: key, eventType, signedAt, trace, raw, head = null } = incoming;
+    const { lane: key, identity = null, eventType, signedAt, trace, raw, head = null } = incoming;
     const leased = rules.lease(lane, event, arming.missing, claim.leaseMs);
-    mode.claimed.leases.push(leaseOf(lane, leased, { key, eventType, signedAt, trace, raw, head }, index));
+    mode.claimed.leases.push(leaseOf(lane, leased, { key, identity, eventType, signedAt, trace, raw, head }, index));
   } else gapBegins = rules.apply(lane, arming);
   if (arrival.late) lane.below = 1;
   storeLane(lanes, placed);
@@ -378,13 +384,13 @@ function accepted(lanes: SqliteLanes, placed: Placed, event: EventId, gapBegins:
 /** False when its identity is known already; then nothing was written. */
 function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased: boolean): boolean {
   const { incoming, lane, kind, arrival } = placed;
-  const { sequence, gapWaitMs, occurredAt, signedAt, untimed, digest, trace, raw, head } = incoming;
+  const { identity = null, gapWaitMs, occurredAt, signedAt, untimed, digest, trace, raw, head } = incoming;
   const isPending = arrival.state === "pending";
   const id = tally.peek("next_event");
   const { changes } = work.sql.insertEvent.run(
     id,
     lane.id,
-    sequence,
+    arrival.sequence,
     kind,
     STATE[arrival.state],
     isPending ? null : KEEP.other,
@@ -399,6 +405,7 @@ function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased
     digest,
     trace,
     untimed ? 1 : null,
+    identity,
   );
   if (changes === 0) return false;
   tally.take("next_event");
@@ -437,10 +444,10 @@ function storeLane(lanes: SqliteLanes, { incoming, lane, isNew }: Placed): void 
   );
 }
 
-function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kind, isRepeat }: Placed): Acceptance {
+function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kind, ...placed }: Placed): Acceptance {
   const { sql } = work;
   const { sequence, signedAt, digest, raw } = incoming;
-  const first = isRepeat ? sql.single.get(lane.id) : sql.known.get(lane.id, sequence, kind);
+  const first = placed.first ?? sql.known.get(lane.id, sequence, kind);
   if (first === undefined) throw new RangeError("An event was refused as known, but is not there.");
   // Once the body is pruned or erased there is nothing to compare with.
   const body = first.digest.equals(digest) ? undefined : sql.body.get(first.id);

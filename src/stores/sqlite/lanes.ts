@@ -1,8 +1,9 @@
 /** Claims due lanes of the SQLite inbox, and ends their leases. What is leased and what a lane does next is the shared rules' to say. */
 
 import { SetupError } from "../../errors.ts";
-import { type Missing, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
+import { type Missing, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { LaneRules, leaseOf } from "../../inbox/lane.ts";
+import { isOfSource, type LaneOrder, ORDERS } from "../../inbox/lane-key.ts";
 import { type Heads, type Lane, type LaneEntry, type LanePort, laneIsDue } from "../../inbox/lane-port.ts";
 import type { Mutable } from "../../inbox/lane-state.ts";
 import type { EventId, EventRecord, EventState, LaneId, Outcome } from "../../inbox/record.ts";
@@ -107,17 +108,17 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
     return;
   }
   const key = { apiClientId, tag: tagWord(lane.tag), messageId: lane.message };
-  const { signedAt, trace } = rest;
+  const { identity, signedAt, trace } = rest;
   // A pending event always has its body: pruning and erasing finish it first.
   const raw = rest.raw ?? new Uint8Array();
   claimed.leases.push(
-    leaseOf(lane, claim, { key, eventType, signedAt, trace, raw, head: headOf(lanes, lane, event.id) }, null),
+    leaseOf(lane, claim, { key, identity, eventType, signedAt, trace, raw, head: headOf(lanes, lane, event.id) }, null),
   );
 }
 
 /** The messaging service keeps no headers. */
 function headOf({ work }: SqliteLanes, { tag }: SqliteLane, event: EventId): string | null {
-  return tag === TAG.single ? (work.sql.keptHead.get(event)?.head ?? null) : null;
+  return isOfSource(tagWord(tag)) ? (work.sql.keptHead.get(event)?.head ?? null) : null;
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.
@@ -258,8 +259,8 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
     return row === undefined ? undefined : toLane(row, row);
   }
 
-  isOrdered({ tag }: SqliteLane): boolean {
-    return tag === TAG.outbound;
+  order({ tag }: SqliteLane): LaneOrder | null {
+    return tag === TAG.outbound ? "sequence" : ORDERS[tagWord(tag)];
   }
 
   /** Looks below the cursor only while something may be there. */
@@ -286,6 +287,14 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   gapEndingAt(lane: SqliteLane, sequence: number): Missing | null {
     if (lane.tag !== TAG.outbound || lane.cursor === null) return null;
     return this.work.sql.gapBefore.get(lane.id, sequence) ?? null;
+  }
+
+  heldSince(lane: SqliteLane): number {
+    return this.work.sql.heldSince.get(lane.id, lane.cursor ?? 0)?.since ?? this.now;
+  }
+
+  highest({ id }: SqliteLane, from: number): number | null {
+    return this.work.sql.highest.get(id, from, from + PLACES - 1)?.seq ?? null;
   }
 
   inTurn(lane: SqliteLane): readonly InTurnRow[] {

@@ -7,7 +7,7 @@ import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
 import { sleep } from "../../internal/clock.ts";
-import { HELD, TAG } from "../database.ts";
+import { HELD, TAG, TAGS_OF_SOURCES } from "../database.ts";
 import { accept } from "./batch.ts";
 import { checkpoint } from "./disk-space.ts";
 import { SqliteLanes, toEntry } from "./lanes.ts";
@@ -203,7 +203,7 @@ class EraseSearch {
     const told = byPeer
       ? await this.#inbox.during(() => lanesWith(this.#inbox, "peer", subject.peer))
       : await this.#inbox.during(() => this.#read(LANES_OF_MESSAGE, [subject.messageId]));
-    const unnamed = `l.tag in (${TAG.unlaned}, ${TAG.single})`;
+    const unnamed = `l.tag in (${[TAG.unlaned, ...TAGS_OF_SOURCES].join(", ")})`;
     const where = byPeer ? `(${unnamed} or l.peer is null)` : unnamed;
     const accepted = await this.#scan("oncehook_lane", silent("oncehook_body", where), this.#text);
     const conflicting = await this.#scan("oncehook_lane", silent("oncehook_conflict", where), this.#text);

@@ -5,7 +5,7 @@ import type { AuditRecord, EventRecord, InboxStats, LaneSummary, QuarantineRecor
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf } from "../../inbox/store-rules.ts";
 import type { Clock } from "../../internal/clock.ts";
-import { type COUNTERS, HELD, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
+import { type COUNTERS, HELD, OUTCOME, STATE, STATUS, TAG, TAGS_OF_SOURCES } from "../database.ts";
 import { readInstances } from "./instances.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import {
@@ -157,12 +157,12 @@ function conditionsOf(query: EventQuery): Condition[] {
 const lanesOf = (tags: readonly number[]) => `select id from oncehook_lane
   where client in (select id from oncehook_client) and tag in (${tags.join(", ")}) and message = ?`;
 export const LANES_OF_MESSAGE = lanesOf([TAG.outbound, TAG.inbound, TAG.unlaned]);
-/** Also the events of other sources with this identity. */
+/** Also the events of other sources with this identity, or in the lane of this name. */
 const LANES_OF_MESSAGE_OR_EVENT = lanesOf(Object.values(TAG));
 
 const OF_CLIENT = "l.client = (select id from oncehook_client where name = ?)";
 /** The clients of an entry: one for each tenant, and one without. */
-const OF_SOURCE = `l.tag = ${TAG.single} and l.client in (select id from oncehook_client where name = ? or substr(name, 1, ?) = ?)`;
+const OF_SOURCE = `l.tag in (${TAGS_OF_SOURCES.join(", ")}) and l.client in (select id from oncehook_client where name = ? or substr(name, 1, ?) = ?)`;
 
 function sourceValues(source = ""): readonly unknown[] {
   return [source, source.length + 1, `${source}:`];

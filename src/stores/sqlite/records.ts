@@ -14,7 +14,7 @@ import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../d
 /** The fields in an event's own row. */
 export const OF_EVENT = `e.id, e.lane as laneId, e.seq as sequence, e.state, e.outcome, e.late, e.forced, e.occurred as occurredAt,
   e.signed as signedAt, e.accepted as acceptedAt, e.started as startedAt, e.finished as finishedAt, e.attempts, e.duplicates,
-  e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest, e.untimed`;
+  e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest, e.untimed, e.identity`;
 
 /** Columns, joined tables and order of an event as `toEvent` reads it. */
 export const EVENT = `select ${OF_EVENT}, c.name as apiClientId, l.tag, l.message as messageId, k.name as eventType, b.raw, b.head
@@ -45,6 +45,7 @@ export function toEvent(row: EventRow): EventRecord {
     id,
     laneId,
     lane: { apiClientId: row.apiClientId, tag: tagWord(row.tag), messageId: row.messageId },
+    identity: row.identity,
     sequence,
     eventType,
     state: stateWord(row.state),

@@ -116,11 +116,13 @@ insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0),
 
 /**
  * Schema 6: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is 1 where no time was signed,
- * and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone before their
+ * and null otherwise. `identity` is that of an event in a lane of several (TAG.position, TAG.arrival), and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone before their
  * first event. `min_reader` is raised then (`instances.ts`).
  */
 const sources = `
 alter table oncehook_body add column head text;
+alter table oncehook_event add column identity text;
+create unique index oncehook_event_own_identity on oncehook_event (lane, identity) where identity is not null;
 alter table oncehook_event add column untimed integer;
 create index oncehook_event_untimed on oncehook_event (keep, finished) where untimed = 1 and keep is not null;
 alter table oncehook_quarantine add column head text;

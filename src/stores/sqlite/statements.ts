@@ -60,6 +60,7 @@ export interface InTurnRow {
 
 /** Fields of a leased event that the rules do not read. */
 export interface ClaimRow {
+  readonly identity: string | null;
   readonly kind: number;
   readonly signedAt: number;
   readonly trace: string | null;
@@ -72,7 +73,7 @@ export interface KnownRow {
   readonly digest: Buffer;
   readonly signedAt: number;
   readonly conflict: number;
-  /** In a `single` lane. */
+  /** Of a source besides the messaging service. */
   readonly reference?: string | null;
 }
 
@@ -124,8 +125,8 @@ export const SQL = {
   entry: `select lane, state, late, finished as finishedAt, ${HEAD},
     state = 0 or exists (select 1 from oncehook_body where event = oncehook_event.id) as hasBody from oncehook_event where id = ?`,
   insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
-    duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace, untimed)
-    values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+    duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace, untimed, identity)
+    values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
   insertBody: "insert into oncehook_body (event, raw) values (?, ?)",
   insertHeadedBody: "insert into oncehook_body (event, raw, head) values (?, ?, ?)",
   known: `select id, state, digest, signed as signedAt, conflict from oncehook_event where lane = ? and seq = ? and kind = ?`,
@@ -133,6 +134,12 @@ export const SQL = {
   single: `select id, state, digest, signed as signedAt, conflict,
     (select reference from oncehook_lane where id = oncehook_event.lane) as reference
     from oncehook_event ${IN_LANE} where lane = ? limit 1`,
+  identified: `select id, state, digest, signed as signedAt, conflict,
+    (select reference from oncehook_lane where id = oncehook_event.lane) as reference
+    from oncehook_event indexed by oncehook_event_own_identity where lane = ? and identity = ?`,
+  highest: `select max(seq) as seq from oncehook_event ${IN_LANE} where lane = ? and seq between ? and ?`,
+  heldSince: `select min(accepted) as since from oncehook_event ${IN_LANE}
+    where lane = ? and seq >= ? and state = 0 and late = 0 and forced = 0`,
   body: "select raw from oncehook_body where event = ?",
   keptHead: "select head from oncehook_body where event = ?",
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ? returning signed as signedAt",
@@ -146,7 +153,7 @@ export const SQL = {
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
   expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
   farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
-  claimed: `select e.kind, e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
+  claimed: `select e.kind, e.identity, e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
     from oncehook_event e where e.id = ?`,
   startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
   insertGap: "insert or ignore into oncehook_gap (lane, hi, lo, skipped) values (?, ?, ?, ?)",
@@ -205,6 +212,9 @@ type Rows = {
   entry: EntryRow;
   known: KnownRow;
   single: KnownRow;
+  identified: KnownRow;
+  highest: { readonly seq: number | null };
+  heldSince: { readonly since: number | null };
   body: { readonly raw: Buffer };
   keptHead: { readonly head: string | null };
   countDuplicates: { readonly signedAt: number };

@@ -1,4 +1,5 @@
 /** Exports the SQLite inbox's lanes to another store, and imports another store's. */
+import { isOfSource } from "../../inbox/lane-key.ts";
 import type {
   AttemptRecord,
   ConflictRecord,
@@ -134,7 +135,7 @@ function prepareInserts(db: SqliteDatabase) {
     event: into(
       "event",
       `id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced, duplicates, conflict, gap_wait,
-       occurred, signed, accepted, error_code, error, digest, trace, untimed`,
+       occurred, signed, accepted, error_code, error, digest, trace, untimed, identity`,
     ),
     body: into("body", "event, raw, head"),
     conflict: into("conflict", "event, digest, signed, at, raw"),
@@ -158,7 +159,7 @@ function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
   const { changes } = insert.lane.run(id, client, TAG[key.tag], key.messageId, ...position, ...names);
   if (changes === 0) return;
   // An older version cannot read it.
-  if (key.tag === "single") raiseMinReader(work.db, READS_SOURCES);
+  if (isOfSource(key.tag)) raiseMinReader(work.db, READS_SOURCES);
   for (const event of events) takeEvent(work, insert, { lane: id, event });
   for (const { from, to, skippedAt, filledAt } of lane.gaps) insert.gap.run(id, to, from, skippedAt, filledAt);
   for (const { eventId, attempt, at, durationMs, errorCode, error } of lane.attempts) {
@@ -200,6 +201,7 @@ function takeEvent(
     event.digest,
     event.trace,
     event.untimed ? 1 : null,
+    event.identity,
   );
   if (raw !== null) insert.body.run(id, raw, event.head);
   if (conflicting !== null) {

@@ -8,6 +8,7 @@ import { eraseCases, subjectCases } from "./store-erase.ts";
 import { checkAgainstModel, type ModelRuns } from "./store-model-runs.ts";
 import { operatorCases, replayCases } from "./store-operator.ts";
 import { gapCases, lateCases } from "./store-order.ts";
+import { positionCases } from "./store-positions.ts";
 import { pruneCases } from "./store-prune.ts";
 import { laneCases, upkeepCases } from "./store-queries.ts";
 import { effectCases, settleCases } from "./store-settle.ts";
@@ -50,6 +51,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["prune", pruneCases],
   ["copy", copyCases],
   ["sources", sourceCases],
+  ["position and arrival", positionCases],
 ];
 
 /**

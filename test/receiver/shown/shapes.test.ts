@@ -22,7 +22,7 @@ const UNLANED_IDENTITY = "648708eef9906bab4c43e9f97f390d70dfcb819622d0c650ccb0c3
 const UNLANED = { apiClientId: "apc_1", tag: "unlaned", messageId: "7".padStart(64, "0") } as const;
 const key = { apiClientId: "apc_1", tag: "outbound", messageId: "msg_1" } as const;
 
-const FACTS: Omit<EventRecord, "untimed" | "laneId" | "lane" | "trace" | "digest" | "raw" | "head"> = {
+const FACTS: Omit<EventRecord, "identity" | "untimed" | "laneId" | "lane" | "trace" | "digest" | "raw" | "head"> = {
   ...{ id: 7, sequence: 2, eventType: SENT, state: "done", outcome: "handled", late: false, forced: true },
   ...{ occurredAt: 1, signedAt: 2, acceptedAt: 3, startedAt: 4, finishedAt: 5, attempts: 1, duplicates: 2 },
   ...{ conflict: false, errorCode: "handler_failed", error: "No route to …02." },
@@ -37,6 +37,7 @@ function event(wish: Partial<EventRecord> = {}): EventRecord {
     digest: Buffer.alloc(32, 1),
     raw: BODY,
     head: null,
+    identity: null,
     untimed: false,
     ...wish,
   };

@@ -1,0 +1,156 @@
+/** The store contract on lanes with several events of another source: by position and by arrival. */
+import type { LaneOrder, NewEvent } from "../../inbox/record.ts";
+import { type Bench, bytes, type ContractCase, DAY, it, POLICY } from "./store-bench.ts";
+
+type Order = Exclude<LaneOrder, "sequence">;
+
+const LANE = { apiClientId: "billing", messageId: "sub_1" } as const;
+
+/** An event of the lane `sub_1` of the source `billing`. */
+function event(bench: Bench, tag: Order, identity: string, position = 0, wish: Partial<NewEvent> = {}): NewEvent {
+  const raw = bytes(JSON.stringify({ identity, position }));
+  return bench.event(position, { gapWaitMs: 0, ...wish, lane: { ...LANE, tag }, identity, raw });
+}
+
+const byPosition = (bench: Bench, identity: string, position: number, wish?: Partial<NewEvent>) =>
+  event(bench, "position", identity, position, wish);
+const byArrival = (bench: Bench, identity: string) => event(bench, "arrival", identity);
+
+/** Claims and completes until nothing is due: the identities of the events, those that came late in brackets. */
+async function handled(bench: Bench): Promise<string[]> {
+  const order: string[] = [];
+  for (;;) {
+    const [lease] = await bench.claim();
+    if (lease === undefined) return order;
+    order.push(lease.late ? `(${lease.identity})` : `${lease.identity}`);
+    bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
+  }
+}
+
+const found = async (bench: Bench) => (await bench.find()).map(({ identity, sequence }) => [identity, sequence]);
+
+export const positionCases: readonly ContractCase[] = [
+  it("passes the lowest position first, waits for none that is missing, and takes equal ones as they came", async (bench) => {
+    await bench.accept(byPosition(bench, "a", 7), byPosition(bench, "b", 3), byPosition(bench, "c", 7));
+    await bench.accept(byPosition(bench, "d", 100), byPosition(bench, "e", 3));
+    bench.expect(await handled(bench)).toEqual(["b", "e", "a", "c", "d"]);
+    bench.expect(await found(bench)).toEqual([
+      ["a", 7_000],
+      ["b", 3_000],
+      ["c", 7_001],
+      ["d", 100_000],
+      ["e", 3_001],
+    ]);
+  }),
+  it("passes an older position only as late, whatever the batch does with late events, and an equal one in its turn", async (bench) => {
+    await bench.handle(byPosition(bench, "a", 5));
+    await bench.step({ accepts: [byPosition(bench, "b", 4), byPosition(bench, "c", 5)], lateEvents: "record" });
+    bench.expect(await handled(bench)).toEqual(["c", "(b)"]);
+    bench.expect((await bench.store.stats()).counters.late).toBe(1);
+  }),
+  it("passes no event after one of a higher position, while that one is handled, retried, or its lease has expired", async (bench) => {
+    await bench.accept(byPosition(bench, "a", 5));
+    const first = await bench.claimOne();
+    await bench.accept(byPosition(bench, "b", 4), byPosition(bench, "c", 6));
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.settle(bench.retry(first, 1_000));
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.clock.advance(1_000);
+    const again = await bench.claimOne();
+    bench.expect([again.identity, again.attempt]).toEqual(["a", 2]);
+    await bench.clock.advance(31_000);
+    const recovered = await bench.claimOne({ mode: "recover" });
+    bench.expect([recovered.identity, await bench.settle(bench.complete(again))]).toEqual(["a", ["lost"]]);
+    await bench.settle(bench.complete(recovered));
+    bench.expect(await handled(bench)).toEqual(["c", "(b)"]);
+  }),
+  it("knows an event again by its identity, whatever type and position a repeat has", async (bench) => {
+    await bench.accept(byPosition(bench, "a", 5), byPosition(bench, "a", 6));
+    const { accepted } = await bench.accept(byPosition(bench, "a", 5, { eventType: "an.invented.type" }));
+    bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
+    bench.expect(await found(bench)).toEqual([["a", 5_000]]);
+    bench.expect((await bench.find())[0]).toMatchObject({ duplicates: 2, conflict: true, eventType: "message.sent" });
+    bench.expect(await handled(bench)).toEqual(["a"]);
+    bench.expect((await bench.accept(byPosition(bench, "a", 5))).accepted).toMatchObject([{ outcome: "duplicate" }]);
+  }),
+  it("keeps lanes, tags and sources apart under one identity", async (bench) => {
+    const others = [
+      { ...byPosition(bench, "a", 5), lane: { ...LANE, tag: "position", messageId: "sub_2" } },
+      { ...byPosition(bench, "a", 5), lane: { ...LANE, tag: "position", apiClientId: "billing:tenant" } },
+    ] as const;
+    const { accepted } = await bench.accept(byPosition(bench, "a", 5), byArrival(bench, "a"), ...others);
+    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "accepted", "accepted", "accepted"]);
+    bench.expect((await bench.find({ source: "billing" })).length).toBe(4);
+    bench.expect((await bench.store.findLanes({ source: "billing", tag: "arrival", limit: 9 })).items.length).toBe(1);
+  }),
+  it("passes events in the order of arrival, one at a time, and none as late", async (bench) => {
+    await bench.accept(byArrival(bench, "a"), byArrival(bench, "b"));
+    const first = await bench.claimOne();
+    await bench.accept(byArrival(bench, "c"));
+    bench.expect([first.identity, await bench.claim()]).toEqual(["a", []]);
+    await bench.settle(bench.complete(first));
+    bench.expect(await handled(bench)).toEqual(["b", "c"]);
+    await bench.accept(byArrival(bench, "d"), byArrival(bench, "b"));
+    bench.expect(await handled(bench)).toEqual(["d"]);
+  }),
+  it("holds events back until any of them has waited so long, then passes the lowest first", async (bench) => {
+    const wish = { gapWaitMs: 2_000 };
+    await bench.accept(byPosition(bench, "a", 9, wish));
+    await bench.clock.advance(1_500);
+    await bench.accept(byPosition(bench, "b", 5, wish));
+    bench.expect(await bench.claim()).toEqual([]);
+    bench.expect(await bench.lane("sub_1", { ...LANE, tag: "position" })).toMatchObject({ status: "gap" });
+    await bench.clock.advance(499);
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.clock.advance(1);
+    bench.expect(await handled(bench)).toEqual(["b", "a"]);
+    await bench.accept(byPosition(bench, "c", 10, wish));
+    bench.expect([await bench.claim(), await bench.store.nextDue()]).toEqual([[], 2_000]);
+  }),
+  it("passes a late event while others are held back", async (bench) => {
+    await bench.handle(byPosition(bench, "a", 5));
+    await bench.accept(byPosition(bench, "b", 9, { gapWaitMs: 2_000 }), byPosition(bench, "c", 4));
+    bench.expect(await handled(bench)).toEqual(["(c)"]);
+    await bench.clock.advance(2_000);
+    bench.expect(await handled(bench)).toEqual(["b"]);
+  }),
+  it("replays, discards and releases in such a lane", async (bench) => {
+    await bench.accept(byPosition(bench, "a", 5), byPosition(bench, "b", 6));
+    await bench.settle(bench.dead(await bench.claimOne()));
+    bench.expect(await handled(bench)).toEqual(["b"]);
+    const [first] = await bench.find();
+    bench.expect(await bench.act({ kind: "replay", event: first?.id ?? 0 })).toMatchObject({ ok: true });
+    const replay = await bench.claimOne();
+    bench.expect(replay).toMatchObject({ identity: "a", forced: true, outOfOrder: true, late: false });
+    await bench.settle(bench.complete(replay));
+    await bench.accept(
+      byPosition(bench, "c", 7, { gapWaitMs: 2_000 }),
+      byPosition(bench, "d", 8, { gapWaitMs: 2_000 }),
+    );
+    const lane = await bench.lane("sub_1", { ...LANE, tag: "position" });
+    const waiting = (await bench.find()).find(({ identity }) => identity === "c");
+    await bench.act({ kind: "discard", event: waiting?.id ?? 0 });
+    bench.expect(await bench.lane("sub_1", { ...LANE, tag: "position" })).toMatchObject({ cursor: 6_000 });
+    bench.expect(await bench.act({ kind: "release_gap", lane: lane.id })).toMatchObject({ ok: true });
+    bench.expect(await handled(bench)).toEqual(["d"]);
+    bench.expect(lane.gaps).toEqual([]);
+  }),
+  it("keeps the cursor of a lane until its last event is pruned", async (bench) => {
+    await bench.handle(byPosition(bench, "a", 5));
+    await bench.clock.advance(20 * DAY);
+    await bench.handle(byPosition(bench, "b", 6));
+    await bench.clock.advance(11 * DAY);
+    await bench.accept(bench.of("witness", 1));
+    bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 0 });
+    await bench.accept(byPosition(bench, "c", 4));
+    bench.expect((await handled(bench)).filter((name) => name !== "null")).toEqual(["(c)"]);
+  }),
+  it("goes on behind 1,000 events of one position", async (bench) => {
+    const many = Array.from({ length: 1_003 }, (_, index) => byPosition(bench, `e${index}`, 5));
+    await bench.accept(...many.slice(0, 500));
+    await bench.accept(...many.slice(500), byPosition(bench, "next", 6));
+    const order = (await bench.find({ limit: 2_000 })).toSorted((a, b) => a.sequence - b.sequence);
+    bench.expect(order.map(({ identity }) => identity)).toEqual([...many.map(({ identity }) => identity), "next"]);
+    bench.expect((await bench.claimOne()).identity).toBe("e0");
+  }),
+];
