@@ -1,6 +1,7 @@
 /** Runs a batch (`Turn`) as one transaction: locks and reads lanes, decides everything, and writes what changed. */
 
 import { countDuplicates, type LateEvents, signedTimeOf } from "../../inbox/lane.ts";
+import { isOfSource } from "../../inbox/lane-key.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import {
   type Body,
@@ -28,7 +29,7 @@ import type {
 import { roomLeft } from "../../inbox/store-rules.ts";
 import { sameContent } from "../../internal/json.ts";
 import { TAG } from "../database.ts";
-import { bytesText, textBytes } from "./encoding.ts";
+import { bytesText, nullableBytes, textBytes } from "./encoding.ts";
 import {
   conflictsAmong,
   idsIn,
@@ -107,34 +108,32 @@ function bodyOfNew(event: NewEvent | undefined): Body {
   return event === undefined ? NO_BODY : { raw: event.raw, head: event.head ?? null };
 }
 
-const STORED_TYPES = `select c.name as client, l.message, k.name as type
-  from unnest($1::bytea[], $2::bytea[]) as w (client, message) join {}.client c on c.name = w.client
-  cross join lateral
-    (select id, message from {}.lane where client = c.id and tag = ${TAG.single} and message = w.message limit 1) l
-  cross join lateral (select kind from {}.event where lane = l.id limit 1) e join {}.kind k on k.id = e.kind`;
+const STORED_TYPES = `select w.place, k.name as type from unnest($1::bytea[], $2::smallint[], $3::bytea[], $4::bytea[])
+  with ordinality as w (client, tag, message, identity, place) join {}.client c on c.name = w.client
+  cross join lateral (select id from {}.lane where client = c.id and tag = w.tag and message = w.message limit 1) l
+  cross join lateral (select kind from {}.event where lane = l.id and identity is not distinct from w.identity limit 1) e
+  join {}.kind k on k.id = e.kind`;
 
 /**
  * An unsigned header may give a repeat of another source's event any type. Such a repeat takes the stored type, so that no name is entered
  * for it. Types that are known cost nothing here.
  */
 export async function withStoredTypes(inbox: PgInbox, turn: Turn<PgClient>): Promise<Turn<PgClient>> {
-  const doubtful = turn.accepts.filter((event) => event.lane.tag === "single" && !inbox.names.knows([event]));
+  const doubtful = turn.accepts.filter((event) => isOfSource(event.lane.tag) && !inbox.names.knows([event]));
   if (doubtful.length === 0) return turn;
   const keys = [
     doubtful.map(({ lane }) => textBytes(lane.apiClientId)),
+    doubtful.map(({ lane }) => TAG[lane.tag]),
     doubtful.map(({ lane }) => textBytes(lane.messageId)),
+    doubtful.map(({ identity }) => nullableBytes(identity ?? null)),
   ];
   const rows = await withSession(inbox.access, (session) =>
-    session.rows<Record<"client" | "message" | "type", Buffer>>("stored_types", STORED_TYPES, keys),
+    session.rows<{ place: number; type: Buffer }>("stored_types", STORED_TYPES, keys),
   );
-  const keyOfRow = (client: string, message: string) => `${client.length} ${client}${message}`;
-  const types = new Map(
-    rows.map(({ client, message, type }) => [keyOfRow(bytesText(client), bytesText(message)), bytesText(type)]),
-  );
+  const types = new Map(rows.map(({ place, type }) => [doubtful[place - 1], bytesText(type)]));
   const accepts = turn.accepts.map((event) => {
-    const { tag, apiClientId, messageId } = event.lane;
-    const stored = tag === "single" ? types.get(keyOfRow(apiClientId, messageId)) : undefined;
-    return stored === undefined ? event : { ...event, eventType: stored };
+    const eventType = types.get(event);
+    return eventType === undefined ? event : { ...event, eventType };
   });
   return { ...turn, accepts };
 }
