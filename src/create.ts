@@ -156,10 +156,17 @@ function connected<Tx, R>(
     firstSequence: first ?? null,
     toleranceMs: Math.max(...sources.map(([, { replayMs }]) => replayMs)),
   });
-  return new Made(
-    resolved,
-    sources.map(([name, source]) => ({ name, source: source.connect(name ?? SERVICE, resolved) })),
-  );
+  const named = sources.map(([name, source]) => ({ name, source: source.connect(name ?? SERVICE, resolved) }));
+  checkHoldBack(resolved, named);
+  return new Made(resolved, named);
+}
+
+/** @throws SetupError if an answer would wait for an event that is held back: a serverless function would end with nothing done */
+function checkHoldBack({ ack }: Pick<ResolvedReceiverOptions<unknown>, "ack">, sources: readonly NamedSource[]): void {
+  const holding = sources.find(({ source }) => source.types.holdBackMs > 0);
+  if (ack === "stored" || holding === undefined) return;
+  const message = `Source ${holding.name} has holdBackMs, and ack is "handled": the answer would wait for events that are held back. Use a durable store with ack: "stored", or holdBackMs: 0.`;
+  throw new SetupError("invalid_option", message, { fields: { option: "holdBackMs" } });
 }
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {

@@ -28,6 +28,8 @@ async function main(): Promise<void> {
     ctx.commit((db) => db.prepare("insert into paid values (?, ?)").run(id, amount)); // exactly once
     print({ source: "billing", type: event.type, id: event.id });
   });
+  // Older than what was handled of the same object: Stripe does not deliver in order.
+  receiver.source("billing").onLate((event) => print({ source: "billing", type: `late: ${event.type}`, id: event.id }));
   await receiver.start();
 
   const app = express();

@@ -120,8 +120,8 @@ async function connectedSource(name: ListenSource, secrets: WebhookSecrets): Pro
   const { github, shopify, standardWebhooks, stripe } = await import("../presets/index.ts");
   const make: Readonly<Record<ListenSource, () => WebhookSource<SourceEvents>>> = {
     github: () => github({ secrets }),
-    shopify: () => shopify({ secrets }),
-    stripe: () => stripe({ secrets }),
+    shopify: () => shopify({ secrets, lane: null }),
+    stripe: () => stripe({ secrets, lane: null }),
     "standard-webhooks": () => standardWebhooks({ secrets }),
   };
   return make[name]();

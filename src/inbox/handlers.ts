@@ -30,12 +30,14 @@ export interface Hooks {
   deadLetter: ((notice: DeadLetterNotice) => unknown)[];
 }
 
-/** What a source knows of the types of its events. */
+/** What a source knows of its events, and of their types. */
 export interface EventTypes {
   /** The types that `on()` takes. Null where the provider may send any: there, a misspelt type cannot be refused. */
   readonly known: readonly string[] | null;
   /** Whether events of this type have an order, so that one can be late. */
   canBeLate(type: string): boolean;
+  /** How long events are held back for others of a lower position, milliseconds. 0: not at all. */
+  readonly holdBackMs: number;
 }
 
 type AnyHandler<Tx> = Handler<object, Tx>;
@@ -94,8 +96,26 @@ export class HandlerRegistry<Tx> {
 
   onLate(handler: Handler<never, Tx>): void {
     this.refuseIfFrozen();
-    // Only events of a lane with an order are late.
+    if (this.#types.known === null && !this.#needsOnLate)
+      throw new SetupError(
+        "invalid_option",
+        "No event of this source can be late: its events have no position, or no lane. Leave onLate() out.",
+      );
     this.#late.push(checked(handler));
+  }
+
+  /** An event of a lower position than one that was handled must go somewhere. */
+  get #needsOnLate(): boolean {
+    return this.#types.known === null && this.#types.canBeLate("");
+  }
+
+  /** An event that only `onLate` may receive would end as unhandled. */
+  get lacksOnLate(): boolean {
+    return this.#needsOnLate && this.#late.length === 0;
+  }
+
+  get holdBackMs(): number {
+    return this.#types.holdBackMs;
   }
 
   /** Nothing can be registered from here on. */
@@ -316,7 +336,12 @@ export class Entries<Tx> {
     return entry === undefined ? sourceNeeded(name) : entry.source.release(row);
   }
 
-  /** What a store does with an event below its lane's cursor: only the service's lanes have one. */
+  /** The longest that events are held back, milliseconds. */
+  get holdBackMs(): number {
+    return Math.max(0, ...this.all.map(({ handlers }) => handlers.holdBackMs));
+  }
+
+  /** What a store does with an event of the messaging service below its lane's cursor. All others have an `onLate`. */
   get lateEvents(): "hand_out" | "record" {
     return this.#byName.get(null)?.handlers.lateEvents ?? "record";
   }
@@ -332,8 +357,10 @@ export class Entries<Tx> {
     for (const { handlers } of this.all) handlers.freeze();
   }
 
-  /** @throws SetupError for an entry without any handler: each of its events would end as unhandled */
+  /** @throws SetupError for an entry without any handler, or without the `onLate` that its order needs: events would end as unhandled */
   requireHandlers(): void {
+    const unready = this.all.find(({ handlers }) => !handlers.isEmpty && handlers.lacksOnLate);
+    if (unready !== undefined) throw onLateMissing(unready.name, this.all.length > 1);
     const without = this.all.find(({ handlers }) => handlers.isEmpty);
     if (without === undefined) return;
     const example =
@@ -342,4 +369,10 @@ export class Entries<Tx> {
         : 'receiver.on("message.inbound", (event, ctx) => { … })';
     throw new SetupError("no_handlers", `Register a handler first: ${example}.`);
   }
+}
+
+function onLateMissing(name: string | null, isOneOfSeveral: boolean): SetupError {
+  const receiver = isOneOfSeveral ? `receiver.source("${name}")` : "receiver";
+  const message = `Events of ${name} are in order by position, and one can come after a later one was handled: register ${receiver}.onLate((event, ctx) => { … }), or handle each event by itself with the source's option lane: null.`;
+  return new SetupError("no_handlers", message);
 }

@@ -38,6 +38,8 @@ export class Worker<Tx> implements ClaimDriver {
   #paused = false;
   #starting = false;
   #stopWaking: (() => void) | null = null;
+  /** Ends waits for events that are held back. */
+  readonly #stopping = new AbortController();
 
   constructor(store: InboxStore<Tx>, registered: Registered<Tx>, events: WorkerEvents, options: WorkerOptions) {
     this.#store = store;
@@ -88,6 +90,7 @@ export class Worker<Tx> implements ClaimDriver {
     this.#started = false;
     this.#stopWaking?.();
     this.#dueTimer.stop();
+    this.#stopping.abort();
     this.#drains.endAll();
     this.#returnWaiting();
     const over = new AbortController();
@@ -96,9 +99,38 @@ export class Worker<Tx> implements ClaimDriver {
     this.#leases.stopRenewing();
   }
 
-  /** Handles what is ready now, without waiting for gaps or backoffs. Rejects if the store fails meanwhile. */
-  drain(options: DrainOptions): Promise<DrainResult> {
-    const drained = this.#drains.begin(options);
+  /**
+   * Handles what is ready now, without waiting for gaps or backoffs. Rejects if the store fails meanwhile. Where a source holds events back,
+   * it waits for those that were there when it began: the process may not run again for a while.
+   */
+  async drain(options: DrainOptions): Promise<DrainResult> {
+    const { clock } = this.#options;
+    const { budgetMs = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = options;
+    const startedAt = clock.monotonic();
+    const patienceMs = Math.min(budgetMs, this.#registered.entries.holdBackMs);
+    let result = await this.#drainReady(options);
+    let { claimed } = result;
+    while (result.complete && !this.#paused && !this.#stopping.signal.aborted) {
+      const waitMs = await this.#heldBackMs(startedAt + patienceMs);
+      if (waitMs === null) break;
+      await sleep(clock, waitMs, this.#stopping.signal);
+      const left = { budgetMs: Math.max(1, budgetMs - (clock.monotonic() - startedAt)), limit: limit - claimed };
+      result = await this.#drainReady(left);
+      claimed += result.claimed;
+    }
+    return { claimed, complete: result.complete };
+  }
+
+  /** How long until the next lane is due, milliseconds. Null if that is not before `end`. */
+  async #heldBackMs(end: number): Promise<number | null> {
+    const leftMs = end - this.#options.clock.monotonic();
+    if (leftMs <= 0) return null;
+    const dueInMs = await this.#store.nextDue();
+    return dueInMs === null || dueInMs > leftMs ? null : dueInMs;
+  }
+
+  #drainReady({ budgetMs = Number.POSITIVE_INFINITY, limit }: DrainOptions): Promise<DrainResult> {
+    const drained = this.#drains.begin({ ...(Number.isFinite(budgetMs) && { budgetMs }), ...(limit && { limit }) });
     if (this.#paused) this.#drains.endAll();
     this.#poke();
     return drained;

@@ -18,7 +18,7 @@ export interface GitHubEvent {
   readonly [field: string]: unknown;
 }
 
-export interface GitHubOptions extends SourceOptions {
+export interface GitHubOptions<Event extends object = GitHubEvent> extends SourceOptions<Event> {
   /**
    * What makes two deliveries the same event. `"body"` (default): the body, which is signed. `"id"`: the header `X-GitHub-Delivery`, which is
    * not: a captured body can be handled again under another id, and an event can be suppressed by a body that came under its id.
@@ -61,7 +61,8 @@ const definitionFor = (repeats: "body" | "id"): SourceDefinition<GitHubEvent> =>
 
 /**
  * Receives GitHub's webhooks. Only the body is signed. So the body is the identity; the delivery's id is a reference to search by, and the
- * type, from the header `X-GitHub-Event`, is what the sender says it is: check the fields that you use.
+ * type, from the header `X-GitHub-Event`, is what the sender says it is: check the fields that you use. Each event is by itself; with the
+ * option `lane`, those of a lane are handled in the order of arrival.
  *
  * @typeParam ByType - the payload of each type, such as `EventPayloadMap` of `@octokit/webhooks-types`
  * @throws SetupError for a wrong option or secret
@@ -70,10 +71,12 @@ const definitionFor = (repeats: "body" | "id"): SourceDefinition<GitHubEvent> =>
  * receiver.on("push", (event) => build(event.after));
  */
 export function github<ByType extends object = Readonly<Record<string, GitHubEvent>>>(
-  options: GitHubOptions,
+  options: GitHubOptions<ByType[keyof ByType] & object>,
 ): WebhookSource<OpenEvents<ByType[keyof ByType] & object, ByType>> {
   const { repeats, ...rest } = options;
-  return sourceOf(definitionFor(choiceOption("repeats", repeats, "body", ["body", "id"])), rest, ["repeats"]);
+  const definition = definitionFor(choiceOption("repeats", repeats, "body", ["body", "id"]));
+  // The application's type describes what the definition reads.
+  return sourceOf(definition, rest as unknown as SourceOptions<GitHubEvent>, ["repeats"]);
 }
 
 /** JSON, or a form with the JSON in its field `payload`. */

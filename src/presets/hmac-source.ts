@@ -113,7 +113,7 @@ type Piece = { readonly text: string } | { readonly from: "body" | "timestamp" }
 export function hmacSource<
   Event extends object = Readonly<Record<string, unknown>>,
   ByType extends object = Readonly<Record<string, Event>>,
->(scheme: HmacScheme): (options: SourceOptions) => WebhookSource<OpenEvents<Event, ByType>> {
+>(scheme: HmacScheme): (options: SourceOptions<Event>) => WebhookSource<OpenEvents<Event, ByType>> {
   const definition = definitionOf<Event>(scheme);
   checkDefinition(definition);
   return (options) => sourceOf<Event, OpenEvents<Event, ByType>>(definition, options);

@@ -7,7 +7,7 @@ import {
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { MALFORMED, MISSING, parseObject, signatureBytes, signedBy } from "./signatures.ts";
+import { MALFORMED, MISSING, parseObject, signatureBytes, signedBy, textOf } from "./signatures.ts";
 
 /** A payload, whose fields depend on its topic. */
 export interface ShopifyEvent {
@@ -44,19 +44,29 @@ const definition: SourceDefinition<ShopifyEvent> = {
   },
   parse: parseObject,
   identify: (_event, _kept, digest) => digest(),
-  describe({ updated_at: updatedAt }, kept) {
-    const occurredAt = typeof updatedAt === "string" ? Date.parse(updatedAt) : Number.NaN;
+  describe(event, kept) {
+    const occurredAt = updatedAt(event);
     return {
       type: kept.header(TOPIC) ?? "unknown",
       reference: kept.header(WEBHOOK_ID),
-      ...(Number.isFinite(occurredAt) && { occurredAt }),
+      ...(occurredAt !== null && { occurredAt }),
     };
   },
+  lane: ({ admin_graphql_api_id: id }) => textOf(id) ?? null,
+  position: updatedAt,
 };
+
+/** Epoch milliseconds. */
+function updatedAt({ updated_at: text }: ShopifyEvent): number | null {
+  const time = typeof text === "string" ? Date.parse(text) : Number.NaN;
+  return Number.isFinite(time) ? time : null;
+}
 
 /**
  * Receives Shopify's webhooks. Only the body is signed, with the app's client secret. So the body is the identity; topic, shop and webhook id
- * come in headers that no signature covers. Two topics with equal bodies need a URL and an entry each.
+ * come in headers that no signature covers. Two topics with equal bodies need a URL and an entry each. Events of one object
+ * (`admin_graphql_api_id`) share a lane and are handled in the order of `updated_at`; an older one that comes later goes to `onLate`, which
+ * you must register.
  *
  * @typeParam ByTopic - the payload of each topic, such as `{ "orders/create": Order }`
  * @throws SetupError for a wrong option or secret
@@ -65,7 +75,8 @@ const definition: SourceDefinition<ShopifyEvent> = {
  * receiver.on("orders/create", (order, ctx) => ship(order, ctx.header("x-shopify-shop-domain")));
  */
 export function shopify<ByTopic extends object = Readonly<Record<string, ShopifyEvent>>>(
-  options: SourceOptions,
-): WebhookSource<OpenEvents<ByTopic[keyof ByTopic] & object, ByTopic>> {
-  return sourceOf<ShopifyEvent, OpenEvents<ByTopic[keyof ByTopic] & object, ByTopic>>(definition, options);
+  options: SourceOptions<ByTopic[keyof ByTopic] & object>,
+): WebhookSource<OpenEvents<ByTopic[keyof ByTopic] & object, ByTopic, ByTopic[keyof ByTopic] & object>> {
+  // The application's type describes what the definition reads.
+  return sourceOf(definition, options as unknown as SourceOptions<ShopifyEvent>);
 }

@@ -31,7 +31,7 @@ export interface StandardWebhooksEvent {
   readonly [field: string]: unknown;
 }
 
-export interface StandardWebhooksOptions extends SourceOptions {
+export interface StandardWebhooksOptions<Event extends object = StandardWebhooksEvent> extends SourceOptions<Event> {
   /** What the three headers begin with: `webhook` (default) for `webhook-id`, `svix` for `svix-id`. */
   readonly headerPrefix?: string;
 }
@@ -56,7 +56,7 @@ const HEADER_PREFIX = /^[a-z][a-z0-9-]{0,31}$/;
  * receiver.on("email.bounced", (event) => suppress(event.data.to));
  */
 export function standardWebhooks<Event extends { readonly type?: string } = StandardWebhooksEvent>(
-  options: StandardWebhooksOptions,
+  options: StandardWebhooksOptions<Event>,
 ): WebhookSource<OpenEvents<Event, ByTypeField<Event, Event["type"] & string>>> {
   const { headerPrefix = "webhook", ...rest } = options;
   if (!HEADER_PREFIX.test(headerPrefix))

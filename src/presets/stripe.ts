@@ -61,22 +61,30 @@ const definition: SourceDefinition<StripeEvent> = {
     const object: Readonly<Record<string, unknown>> = { ...data?.object };
     return { type, reference: textOf(object.id), ...(Number.isSafeInteger(created) && { occurredAt: created * 1000 }) };
   },
+  lane({ data }) {
+    const object: Readonly<Record<string, unknown>> = { ...data?.object };
+    return textOf(object.id) ?? null;
+  },
+  position: ({ created }) => (Number.isSafeInteger(created) ? created : null),
 };
 
 /**
- * Receives Stripe's events. The time and the body are signed; `event.id` is the identity, and `data.object.id` the reference to search by.
- * `secrets` are those of the endpoint (`whsec_…`), not API keys.
+ * Receives Stripe's events. The time and the body are signed; `event.id` is the identity. Events of one object (`data.object.id`) share a lane
+ * and are handled in the order of `created`; an older one that comes later goes to `onLate`, which you must register. Stripe counts in whole
+ * seconds: events of one second are handled as they came. `secrets` are those of the endpoint (`whsec_…`), not API keys.
  *
  * @typeParam Event - `Stripe.Event` of the package `stripe`, or a union of your own by `type`
  * @throws SetupError for a wrong option or secret
  * @example
  * const receiver = createReceiver({ source: stripe<Stripe.Event>({ secrets: process.env.STRIPE_WEBHOOK_SECRET ?? "" }), store });
  * receiver.on("invoice.paid", (event, ctx) => ctx.commit((db) => markPaid(db, event.data.object.id)));
+ * receiver.onLate((event, ctx) => ctx.log.info({}, `Older than what was handled: ${event.id}`));
  */
 export function stripe<Event extends { readonly type: string } = StripeEvent>(
-  options: SourceOptions,
-): WebhookSource<OpenEvents<Event, ByTypeField<Event, Event["type"]>>> {
-  return sourceOf<StripeEvent, OpenEvents<Event, ByTypeField<Event, Event["type"]>>>(definition, options);
+  options: SourceOptions<Event>,
+): WebhookSource<OpenEvents<Event, ByTypeField<Event, Event["type"]>, Event>> {
+  // The application's type describes what the definition reads.
+  return sourceOf(definition, options as unknown as SourceOptions<StripeEvent>);
 }
 
 /** `t=1492774577,v1=5257a8…,v1=…`: one time, and a signature for each secret in use. Other schemes are skipped. */

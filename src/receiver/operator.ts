@@ -251,7 +251,10 @@ export type ExportedBody = { readonly text: string } | { readonly base64: string
 
 /** An event with the facts of its message's lane. Times are epoch milliseconds. */
 export interface ExportedEvent
-  extends Omit<EventRecord, "laneId" | "lane" | "raw" | "head" | "untimed" | "digest" | "conflict" | "trace">,
+  extends Omit<
+      EventRecord,
+      "laneId" | "lane" | "raw" | "head" | "identity" | "untimed" | "digest" | "conflict" | "trace"
+    >,
     LaneKey {
   readonly kind: "event";
   /** The other party's number. */
@@ -350,6 +353,7 @@ function exportedEvent(lane: TransferredLane, event: TransferredEvent): Exported
     head,
     conflicting,
     digest: _digest,
+    identity: _identity,
     untimed: _untimed,
     conflict: _conflict,
     trace: _trace,

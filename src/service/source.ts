@@ -152,6 +152,7 @@ const ANSWER_MS = 10_000;
 export const SERVICE_TYPES: EventTypes = {
   known: KNOWN_EVENT_TYPES,
   canBeLate: (type) => type !== "message.inbound",
+  holdBackMs: 0,
 };
 
 function rereadService({ raw }: StoredBody): WebhookEvent | null {

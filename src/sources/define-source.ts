@@ -82,6 +82,16 @@ export interface SourceDefinition<Event extends object> {
    */
   identify(event: Event, kept: Kept, digest: () => string): string;
   describe(event: Event, kept: Kept): Description;
+  /**
+   * Which lane an event belongs to, 1 to 512 characters; null if it is by itself. From signed bytes only. The events of a lane are passed to
+   * handlers one at a time: by `position` if there is one, otherwise in the order of arrival. Default: each event is by itself.
+   */
+  lane?(event: Event, kept: Kept): string | null;
+  /**
+   * The event's place among those of its lane, a whole number from 0 to 9,000,000,000,000: lower ones are handled first. One that comes after
+   * a higher one was passed to a handler goes to `onLate` only. Null if it has none: then it is by itself.
+   */
+  position?(event: Event, kept: Kept): number | null;
 }
 
 export interface VerifyCircumstances {
@@ -91,27 +101,57 @@ export interface VerifyCircumstances {
   checkAge(signedAt: number): "timestamp_too_old" | "timestamp_in_future" | null;
 }
 
-/** The options of every source. */
-export interface SourceOptions {
+/**
+ * The options of every source.
+ *
+ * @typeParam Event - what handlers receive
+ */
+export interface SourceOptions<Event extends object = never> {
   /** The secret as the provider shows it, a set of secrets, or a function that reads them. */
   readonly secrets: SourceKeyring | SourceKeyringProvider;
   /** Bytes of a body at most. 1,024 to 33,554,432 (32 MiB). Default: what the provider sends. */
   readonly maxBodyBytes?: number;
   /** How old or how far ahead a signed time may be. Milliseconds, 1 to 86,400,000. Default 300,000 both ways. */
   readonly toleranceMs?: { readonly past?: number; readonly future?: number };
+  /**
+   * Which events share a lane, and are handled one at a time and in order: a function that names the lane of an event, or returns null for an
+   * event by itself. Null: all events are by themselves. Default: as the source says. **An event that fails holds all later ones of its lane
+   * until it succeeds or is a dead letter, for hours.** So name what must be in order, such as one object, and not a customer or a shop.
+   */
+  readonly lane?: ((event: Event, kept: Kept) => string | null) | null;
+  /**
+   * How long events are held back so that one of a lower position can come first, milliseconds: 0 to 60,000. Default 0. More makes fewer
+   * events late. It needs lanes by position, and excludes `ack: "handled"`.
+   */
+  readonly holdBackMs?: number;
 }
 
-/** The events of a source whose types are open: any text may come. A misspelt type in `on()` cannot be refused. */
-export interface OpenEvents<Event extends object, ByType extends object = Readonly<Record<string, Event>>>
-  extends SourceEvents {
+/**
+ * The events of a source whose types are open: any text may come. A misspelt type in `on()` cannot be refused.
+ *
+ * @typeParam Late - what `onLate()` receives; `never` for a source without positions
+ */
+export interface OpenEvents<
+  Event extends object,
+  ByType extends object = Readonly<Record<string, Event>>,
+  Late extends object = never,
+> extends SourceEvents {
   readonly byType: ByType;
   readonly any: Event;
   readonly unknown: Event;
-  readonly late: never;
+  readonly late: Late;
   readonly ref: never;
 }
 
-const SOURCE_OPTIONS = ["secrets", "maxBodyBytes", "toleranceMs"] as const satisfies readonly (keyof SourceOptions)[];
+const SOURCE_OPTIONS = [
+  "secrets",
+  "maxBodyBytes",
+  "toleranceMs",
+  "lane",
+  "holdBackMs",
+] as const satisfies readonly (keyof SourceOptions)[];
+const LONGEST_HOLD_BACK_MS = 60_000;
+const HIGHEST_POSITION = 9_000_000_000_000;
 const KIB = 1024;
 const DAY_MS = 86_400_000;
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
@@ -133,9 +173,9 @@ const LONGEST_HEADER = 1_024;
  */
 export function defineSource<Event extends object, ByType extends object = Readonly<Record<string, Event>>>(
   definition: SourceDefinition<Event>,
-): (options: SourceOptions) => WebhookSource<OpenEvents<Event, ByType>> {
+): (options: SourceOptions<Event>) => WebhookSource<OpenEvents<Event, ByType, Event>> {
   checkDefinition(definition);
-  return (options) => sourceOf<Event, OpenEvents<Event, ByType>>(definition, options);
+  return (options) => sourceOf<Event, OpenEvents<Event, ByType, Event>>(definition, options);
 }
 
 /**
@@ -143,32 +183,62 @@ export function defineSource<Event extends object, ByType extends object = Reado
  * @throws SetupError for a wrong option
  */
 export function sourceOf<Event extends object, Events extends SourceEvents>(
-  definition: SourceDefinition<Event>,
-  options: SourceOptions,
+  given: SourceDefinition<Event>,
+  options: SourceOptions<Event>,
   others: readonly string[] = [],
 ): WebhookSource<Events> {
-  const { preset } = definition;
+  const { preset } = given;
   refuseUnknownOptions(preset, options, [...SOURCE_OPTIONS, ...others]);
   const { secrets } = options;
+  const definition = { ...given, lane: laneOption(given, options) };
   const maxBodyBytes = numberOption("maxBodyBytes", options.maxBodyBytes, definition.maxBodyBytes ?? KIB * KIB, {
     min: KIB,
     max: 32 * KIB * KIB,
     unit: "bytes",
   });
   const tolerance = toleranceOf(definition, options.toleranceMs);
+  const holdBackMs = holdBackOption(definition, options);
   return {
     preset,
     firstSequence: null,
     replayMs: Math.max(tolerance.past + tolerance.future, definition.lastRetryMs),
-    connect: (entry, deps) => connect({ definition, secrets, maxBodyBytes, tolerance, entry }, deps),
+    connect: (entry, deps) => connect({ definition, secrets, maxBodyBytes, tolerance, holdBackMs, entry }, deps),
   };
+}
+
+/** A definition with the lanes that the application wants. */
+type Laned<Event extends object> = Omit<SourceDefinition<Event>, "lane"> & {
+  readonly lane: SourceDefinition<Event>["lane"] | null;
+};
+
+function laneOption<Event extends object>(
+  definition: SourceDefinition<Event>,
+  { lane }: SourceOptions<Event>,
+): Laned<Event>["lane"] {
+  if (lane === undefined) return definition.lane ?? null;
+  if (lane === null) return null;
+  functionOption("lane", lane);
+  return lane;
+}
+
+/** Whether an event can come after one of a higher position. */
+function isByPosition<Event extends object>({ lane, position }: Laned<Event>): boolean {
+  return lane !== null && position !== undefined;
+}
+
+function holdBackOption<Event extends object>(definition: Laned<Event>, { holdBackMs }: SourceOptions<Event>): number {
+  const ms = numberOption("holdBackMs", holdBackMs, 0, { min: 0, max: LONGEST_HOLD_BACK_MS, unit: "ms" });
+  if (ms === 0 || isByPosition(definition)) return ms;
+  const rule = `has no effect: events of ${definition.preset} are not in order by position here. Leave it out`;
+  throw invalidOption("holdBackMs", rule, holdBackMs);
 }
 
 type Tolerance = Readonly<Record<"past" | "future", number>>;
 
 interface Parts<Event extends object> {
-  readonly definition: SourceDefinition<Event>;
+  readonly definition: Laned<Event>;
   readonly secrets: SourceOptions["secrets"];
+  readonly holdBackMs: number;
   readonly maxBodyBytes: number;
   readonly tolerance: Tolerance;
   /** The name of the entry. */
@@ -187,7 +257,7 @@ interface Match {
 }
 
 function connect<Event extends object>(
-  { definition, secrets, maxBodyBytes, tolerance, entry }: Parts<Event>,
+  { definition, secrets, maxBodyBytes, tolerance, holdBackMs, entry }: Parts<Event>,
   deps: KeyringSourceDeps,
 ): ConnectedSource<SourceKeys, Claimed, Match> {
   if (secrets === undefined)
@@ -204,7 +274,7 @@ function connect<Event extends object>(
   return {
     preset: definition.preset,
     isService: false,
-    types: { known: null, canBeLate: () => false },
+    types: { known: null, canBeLate: () => isByPosition(definition), holdBackMs },
     maxBodyBytes,
     answerMs: definition.answerMs ?? 10_000,
     keyrings: sourceKeyrings(secrets, decode, deps),
@@ -227,10 +297,8 @@ function connect<Event extends object>(
     },
     read(_claimed, { key, signedAt }, body, circumstances): Reading {
       const client = clientOf(entry, hasTenants ? circumstances.tenant : undefined);
-      const read = readBody(definition, client, body, keptOf(definition, circumstances.headers), {
-        ...circumstances,
-        signedAt,
-      });
+      const kept = keptOf(definition, circumstances.headers);
+      const read = readBody(definition, client, body, kept, { ...circumstances, signedAt, holdBackMs });
       if (read.ok) return { ok: true, slot: key.slot, event: read.event, toStore: () => read.stored };
       const head = headText(definition, circumstances.headers);
       const quarantine: NewQuarantine = {
@@ -262,7 +330,8 @@ function connect<Event extends object>(
       if (raw === null) return { ok: false, reason: "body_pruned" };
       const client = clientOf(entry, tenantOfScope(scope));
       const signedAt = row.untimed ? null : row.signedAt;
-      const read = readBody(definition, client, raw, keptFrom(head), { signedAt, now: row.signedAt, trace });
+      const circumstances = { signedAt, now: row.signedAt, trace, holdBackMs };
+      const read = readBody(definition, client, raw, keptFrom(head), circumstances);
       if (read.ok) return { ok: true, event: read.stored };
       const message = `The body is still not an event for the source "${entry}" (${read.code}).`;
       return { ok: false, reason: "invalid_event", message };
@@ -276,11 +345,11 @@ type Read =
 
 /** Parses and places a body whose signature matches. Never throws. */
 function readBody<Event extends object>(
-  definition: SourceDefinition<Event>,
+  definition: Laned<Event>,
   client: string,
   body: Uint8Array,
   kept: Kept & { readonly text: string | null },
-  { signedAt, now, trace }: Pick<Circumstances, "now" | "trace"> & { readonly signedAt: number | null },
+  { signedAt, now, trace, holdBackMs }: ReadCircumstances,
 ): Read {
   try {
     const parsed = definition.parse(body, kept);
@@ -290,19 +359,25 @@ function readBody<Event extends object>(
     const identity = definition.identify(event, kept, () => digest.toString("hex"));
     const { type, reference, occurredAt } = definition.describe(event, kept);
     if (typeof event !== "object" || event === null || ![identity, type, client].every(isText)) return FAILED;
+    const place = placeOf(definition, event, kept);
+    if (place === null) return FAILED;
+    const { tag, sequence } = place;
+    const isAlone = tag === "single";
     const at = signedAt ?? now;
     const stored: NewEvent = {
-      lane: { apiClientId: client, tag: "single", messageId: identity },
-      sequence: 0,
+      lane: { apiClientId: client, tag, messageId: isAlone ? identity : place.lane },
+      ...(!isAlone && { identity }),
+      sequence,
       eventType: type,
       occurredAt: Number.isSafeInteger(occurredAt) ? (occurredAt as number) : at,
       signedAt: at,
-      gapWaitMs: 0,
+      gapWaitMs: tag === "position" ? holdBackMs : 0,
       digest,
       raw: body,
       trace,
       peer: null,
-      externalReference: isText(reference) ? reference : null,
+      // A lane of several events has no reference of its own.
+      externalReference: isAlone && isText(reference) ? reference : null,
       ...(kept.text !== null && { head: kept.text }),
       ...(signedAt === null && { untimed: true as const }),
     };
@@ -310,6 +385,30 @@ function readBody<Event extends object>(
   } catch {
     return FAILED;
   }
+}
+
+interface ReadCircumstances extends Pick<Circumstances, "now" | "trace"> {
+  /** Null if none is. */
+  readonly signedAt: number | null;
+  readonly holdBackMs: number;
+}
+
+type Place =
+  | { readonly tag: "single"; readonly sequence: 0 }
+  | { readonly tag: "position" | "arrival"; readonly lane: string; readonly sequence: number };
+
+const ALONE: Place = { tag: "single", sequence: 0 };
+
+/** Where an event belongs. Null if the definition does not say it as it must. */
+function placeOf<Event extends object>(definition: Laned<Event>, event: Event, kept: Kept): Place | null {
+  const lane = definition.lane?.(event, kept) ?? null;
+  if (lane === null) return ALONE;
+  if (!isText(lane)) return null;
+  if (definition.position === undefined) return { tag: "arrival", lane, sequence: 0 };
+  const position = definition.position(event, kept);
+  if (position === null) return ALONE;
+  const isValid = Number.isSafeInteger(position) && position >= 0 && position <= HIGHEST_POSITION;
+  return isValid ? { tag: "position", lane, sequence: position === 0 ? 0 : position } : null;
 }
 
 /** The text that stands for an API client: a tenant's events are apart from those of all others. */
@@ -326,7 +425,7 @@ function codeOf(code: unknown): string {
 }
 
 function verdictOf<Event extends object>(
-  definition: SourceDefinition<Event>,
+  definition: Pick<SourceDefinition<Event>, "preset" | "verify">,
   ...given: Parameters<SourceDefinition<Event>["verify"]>
 ): Verdict {
   try {
@@ -346,11 +445,11 @@ function isEpochMs(value: unknown): boolean {
 }
 
 /** Only what is stored, so that a first delivery reads like one after a restart. */
-function keptOf<Event extends object>(definition: SourceDefinition<Event>, headers: HeaderSource) {
+function keptOf(definition: Pick<SourceDefinition<object>, "keep">, headers: HeaderSource) {
   return keptFrom(headText(definition, headers));
 }
 
-function headText<Event extends object>({ keep = [] }: SourceDefinition<Event>, headers: HeaderSource): string | null {
+function headText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, headers: HeaderSource): string | null {
   const kept: [string, string][] = [];
   for (const name of keep) {
     const value = readHeader(headers, name);
@@ -395,7 +494,7 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
   for (const name of ["verify", "parse", "identify", "describe"] as const) {
     if (typeof definition[name] !== "function") throw invalidOption(name, "must be a function", definition[name]);
   }
-  functionOption("key", definition.key);
+  for (const name of ["key", "lane", "position"] as const) functionOption(name, definition[name]);
   numberOption("maxBodyBytes", maxBodyBytes, KIB, { min: KIB, max: 32 * KIB * KIB, unit: "bytes" });
   numberOption("answerMs", answerMs, 10_000, { min: 1_000, max: 60_000, unit: "ms" });
   if (lastRetryMs === undefined)

@@ -11,7 +11,15 @@ import { type NextReceiver, type NextRoutes, nextWebhook } from "../../adapters/
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type InboxStore, type WebhookSource } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, hmacSource, type OpenEvents, shopify, standardWebhooks, stripe } from "../../src/presets/index.ts";
+import {
+  github,
+  hmacSource,
+  type OpenEvents,
+  type SourceOptions,
+  shopify,
+  standardWebhooks,
+  stripe,
+} from "../../src/presets/index.ts";
 import { fixtures, type SignedRequest, signedRequest, TEST_SECRETS, tampered } from "../../src/testing/index.ts";
 import { bridge } from "./fetch-bridge.ts";
 import { serve } from "./serving.ts";
@@ -50,7 +58,7 @@ interface Signing {
 }
 
 interface Preset {
-  readonly source: (options: Parameters<typeof stripe>[0]) => unknown;
+  readonly source: (options: { readonly secrets: SourceOptions["secrets"] }) => unknown;
   readonly current: string;
   readonly previous: string;
   /** The event with this number, as handlers receive it. */
@@ -159,11 +167,15 @@ async function receiving(
 ) {
   const { current, previous } = preset;
   const secrets = { current, previous: { secret: previous, validUntil: Date.now() + 60_000 } };
-  const source = preset.source({ secrets }) as WebhookSource<OpenEvents<object>>;
+  const source = preset.source({ secrets }) as WebhookSource<
+    OpenEvents<object, Readonly<Record<string, object>>, object>
+  >;
   const receiver = createReceiver({ store, source, ack, logger: silentLogger });
   onTestFinished(() => receiver.stop());
   const names = Object.keys(preset.sign(0, {}).headers);
   const seen: Seen[] = [];
+  const isOrdered = preset.source === stripe || preset.source === shopify;
+  if (isOrdered) receiver.onLate(() => expect.fail("Nothing is late."));
   receiver.on(preset.type, (event, ctx) => {
     const headers = Object.fromEntries(names.map((name) => [name, ctx.header(name)]));
     seen.push({ type: ctx.meta.eventType, event, body: Buffer.from(ctx.rawBody).toString(), headers });

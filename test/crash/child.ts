@@ -29,7 +29,10 @@ const store = sqliteStore(path, {
     `);
   },
 });
-const sources = { messages: service({ secrets: secret }), billing: stripe({ secrets: TEST_SECRETS.stripe }) };
+const sources = {
+  messages: service({ secrets: secret }),
+  billing: stripe({ secrets: TEST_SECRETS.stripe, lane: null }),
+};
 const receiver = createReceiver({ sources, store, maxAttempts: 100, logger: silentLogger });
 const outside = () => new Database(path, { timeout: 5_000 });
 let careless: ReturnType<typeof outside> | undefined;

@@ -23,7 +23,10 @@ import { Bystander } from "./bystander.ts";
 import type { RacerOptions } from "./racers.ts";
 
 const { place, naive } = JSON.parse(process.argv[2] ?? "{}") as RacerOptions;
-const sources = { messages: service({ secrets: TEST_SECRET }), billing: stripe({ secrets: TEST_SECRETS.stripe }) };
+const sources = {
+  messages: service({ secrets: TEST_SECRET }),
+  billing: stripe({ secrets: TEST_SECRETS.stripe, lane: null }),
+};
 const common = { sources, logger: silentLogger };
 
 /** What the naive one does between looking and inserting takes its time. */

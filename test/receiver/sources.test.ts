@@ -52,7 +52,7 @@ function recordingLogger() {
 
 const SECRETS = {
   messages: service({ secrets: TEST_SECRET }),
-  billing: stripe({ secrets: TEST_SECRETS.stripe }),
+  billing: stripe({ secrets: TEST_SECRETS.stripe, lane: null }),
   code: github({ secrets: TEST_SECRETS.github }),
 };
 
@@ -296,7 +296,7 @@ describe("createReceiver({ sources })", () => {
     const first = receiverOf(sqliteStore(path));
     await first.receiver.start();
     await first.receiver.stop();
-    const sources = { billing: shopify({ secrets: TEST_SECRETS.shopify }) };
+    const sources = { billing: shopify({ secrets: TEST_SECRETS.shopify, lane: null }) };
     const receiver = createReceiver({ store: sqliteStore(path), sources });
     receiver.source("billing").onAny(() => {});
     cleanUps.unshift(() => receiver.stop());

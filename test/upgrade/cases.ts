@@ -108,7 +108,10 @@ export function upgradeTests(
     const clock = tickingClock();
     const receiver = createReceiver({
       ...{ store: place.store(), clock },
-      sources: { messages: service({ secrets: TEST_SECRET }), billing: stripe({ secrets: TEST_SECRETS.stripe }) },
+      sources: {
+        messages: service({ secrets: TEST_SECRET }),
+        billing: stripe({ secrets: TEST_SECRETS.stripe, lane: null }),
+      },
     });
     cleanUps.unshift(() => stopped(receiver, clock));
     const handled: string[] = [];
@@ -169,7 +172,11 @@ export function upgradeTests(
     await old.ask("start");
     const store = place.store();
     const clock = tickingClock();
-    const receiver = createReceiver({ store, clock, source: stripe({ secrets: TEST_SECRETS.stripe }) }).onAny(() => {});
+    const receiver = createReceiver({
+      store,
+      clock,
+      source: stripe({ secrets: TEST_SECRETS.stripe, lane: null }),
+    }).onAny(() => {});
     cleanUps.unshift(() => stopped(receiver, clock));
     await receiver.start();
     const paid = async () => {

@@ -480,8 +480,8 @@ function countRepeat({ work, tally }: SqliteLanes, repeat: Repeat): void {
   if (event !== undefined) countDuplicates(tally, event, repeat);
 }
 
-function newEntry({ tally, now }: SqliteLanes, { incoming, arrival: { late, state } }: Placed): SqliteEntry {
-  const { sequence, gapWaitMs, occurredAt } = incoming;
+function newEntry({ tally, now }: SqliteLanes, { incoming, arrival: { sequence, late, state } }: Placed): SqliteEntry {
+  const { gapWaitMs, occurredAt } = incoming;
   const finishedAt = state === "pending" ? null : now;
   return {
     id: tally.peek("next_event"),

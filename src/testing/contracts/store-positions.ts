@@ -64,6 +64,14 @@ export const positionCases: readonly ContractCase[] = [
     await bench.settle(bench.complete(recovered));
     bench.expect(await handled(bench)).toEqual(["c", "(b)"]);
   }),
+  it("leases an event with the batch that accepts it, under the sequence that it got", async (bench) => {
+    const accepting = (identity: string, position: number) =>
+      bench.step({ accepts: [byPosition(bench, identity, position)], claim: { limit: 1 } });
+    const { leases } = await accepting("a", 5);
+    bench.expect(leases).toMatchObject([{ identity: "a", sequence: 5_000, late: false, acceptIndex: 0 }]);
+    await bench.settle(bench.complete(bench.only(leases)));
+    bench.expect((await accepting("b", 4)).leases).toMatchObject([{ identity: "b", sequence: 4_000, late: true }]);
+  }),
   it("knows an event again by its identity, whatever type and position a repeat has", async (bench) => {
     await bench.accept(byPosition(bench, "a", 5), byPosition(bench, "a", 6));
     const { accepted } = await bench.accept(byPosition(bench, "a", 5, { eventType: "an.invented.type" }));

@@ -1,0 +1,240 @@
+/** Order by position and by arrival, from signed requests to handlers, on every store. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { createReceiver, type InboxStore } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { defineSource, github, shopify, stripe } from "../../src/presets/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "oncehook-order-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+let files = 0;
+const sqlite = () => sqliteStore(join(folder, `${++files}.db`)) as unknown as InboxStore<never>;
+const memory = () => memoryStore({ volatile: true }) as InboxStore<never>;
+const common = { logger: silentLogger };
+
+const SECOND = 1_760_000_000;
+
+function stripeEvent(id: string, second: number, object: object = { id: "sub_1" }) {
+  const event = { ...fixtures.stripe({ id }), created: SECOND + second, data: { object } };
+  return incomingOf(signedRequest(event, { source: "stripe" }));
+}
+
+describe.each([
+  ["memory", memory],
+  ["SQLite", sqlite],
+])("stripe() on %s", (_name, open) => {
+  function receiving(options: { readonly lane?: null } = {}) {
+    const source = stripe({ secrets: TEST_SECRETS.stripe, ...options });
+    const receiver = createReceiver({ store: open(), source, ...common });
+    onTestFinished(() => receiver.stop());
+    const seen: string[] = [];
+    receiver.onAny((event, ctx) => void seen.push(`${event.id} ${ctx.meta.lane.tag}`));
+    return { receiver, seen };
+  }
+
+  it("handles the events of one object by `created`, and an older one only in onLate", async () => {
+    const { receiver, seen } = receiving();
+    receiver.onLate((event, ctx) => void seen.push(`late ${event.id} ${ctx.outOfOrder}`));
+    receiver.pause();
+    for (const [id, second] of [["c", 3], ["a", 1], ["b", 2], ["b2", 2]] as const) await receiver.handle(stripeEvent(id, second)); // biome-ignore format: a table
+    receiver.resume();
+    await receiver.drain();
+    await receiver.handle(stripeEvent("old", 0));
+    await receiver.drain();
+    await receiver.handle(stripeEvent("same", 3));
+    await receiver.handle(stripeEvent("other", 0, { id: "sub_2" }));
+    await receiver.drain();
+    const tagged = (id: string) => `${id} position`;
+    expect(seen).toEqual([...["a", "b", "b2", "c"].map(tagged), "late old true", tagged("same"), tagged("other")]);
+  });
+
+  it("handles an event without an object's id, or with lane: null, by itself", async () => {
+    const { receiver, seen } = receiving();
+    receiver.onLate(() => expect.fail("Nothing is late."));
+    await receiver.handle(stripeEvent("balance", 0, { available: [] }));
+    await receiver.drain();
+    const alone = receiving({ lane: null });
+    await alone.receiver.handle(stripeEvent("b", 2));
+    await alone.receiver.handle(stripeEvent("a", 1));
+    await alone.receiver.drain();
+    expect([seen, alone.seen]).toEqual([["balance single"], ["b single", "a single"]]);
+  });
+
+  it("has the same ctx.identity in a lane and by itself", async () => {
+    const identities: string[] = [];
+    for (const lane of [undefined, null]) {
+      const { receiver } = receiving(lane === null ? { lane } : {});
+      receiver.onAny((_event, ctx) => void identities.push(ctx.identity));
+      if (lane === undefined) receiver.onLate(() => {});
+      await receiver.handle(stripeEvent("a", 1));
+      await receiver.drain();
+    }
+    expect(new Set(identities).size).toBe(1);
+    expect(identities).toHaveLength(2);
+  });
+
+  it("must have onLate if it has an order, and must not without", async () => {
+    const { receiver } = receiving();
+    await expect(receiver.start()).rejects.toMatchObject({ code: "no_handlers", message: /onLate/ });
+    const { receiver: alone } = receiving({ lane: null });
+    expect(() => alone.onLate(() => {})).toThrow(/can be late/);
+  });
+});
+
+it("refuses holdBackMs where nothing is in order by position, and where the answer would wait for it", () => {
+  expect(() => github({ secrets: TEST_SECRETS.github, holdBackMs: 1 })).toThrow(/holdBackMs/);
+  expect(() => stripe({ secrets: TEST_SECRETS.stripe, holdBackMs: 60_001 })).toThrow(/60000|60,000/);
+  const source = stripe({ secrets: TEST_SECRETS.stripe, holdBackMs: 1 });
+  expect(() => createReceiver({ store: memory(), source, ...common })).toThrow(/ack/);
+});
+
+describe("holdBackMs", () => {
+  function holding(holdBackMs: number) {
+    const clock = createFakeClock();
+    const source = stripe({
+      secrets: TEST_SECRETS.stripe,
+      holdBackMs,
+      toleranceMs: { past: 86_400_000, future: 86_400_000 },
+    });
+    const receiver = createReceiver({ store: sqlite(), source, clock, ...common });
+    onTestFinished(() => receiver.stop());
+    const seen: string[] = [];
+    receiver.onAny((event) => void seen.push(event.id)).onLate((event) => void seen.push(`late ${event.id}`));
+    const send = async (id: string, second: number) => {
+      const event = { ...fixtures.stripe({ id }), created: SECOND + second, data: { object: { id: "sub_1" } } };
+      await receiver.handle(incomingOf(signedRequest(event, { source: "stripe", timestamp: clock.now() })));
+    };
+    return { clock, receiver, seen, send };
+  }
+
+  it("waits in drain() for what is held back, within its budget", async () => {
+    const { clock, receiver, seen, send } = holding(2_000);
+    await send("b", 2);
+    const drained = receiver.drain({ budgetMs: 10_000 });
+    await clock.advance(1_000);
+    await send("a", 1);
+    await clock.advance(1_000);
+    expect(await drained).toEqual({ claimed: 2, complete: true });
+    expect(seen).toEqual(["a", "b"]);
+    await send("c", 3);
+    const short = receiver.drain({ budgetMs: 500 });
+    await clock.advance(500);
+    expect(await short).toEqual({ claimed: 0, complete: true });
+    expect(seen).toEqual(["a", "b"]);
+  });
+
+  it("is ended by stop()", async () => {
+    const { receiver, seen, send } = holding(60_000);
+    await send("a", 1);
+    const drained = receiver.drain();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await receiver.stop();
+    expect(await drained).toMatchObject({ claimed: 0 });
+    expect(seen).toEqual([]);
+  });
+
+  it("makes fewer events late, and none is handled after one of a higher position", async () => {
+    const late: number[] = [];
+    for (const holdBackMs of [0, 5_000]) {
+      const { clock, receiver, seen, send } = holding(holdBackMs);
+      await receiver.start();
+      // Each comes up to four seconds before or after its turn.
+      const shuffled = Array.from({ length: 60 }, (_, index) => index - (index % 5) + (4 - (index % 5)));
+      for (const second of shuffled) {
+        await send(`${second}`, second);
+        await clock.advance(1_000);
+      }
+      await clock.advance(10_000);
+      const inTurn = seen.filter((id) => !id.startsWith("late")).map(Number);
+      expect(inTurn).toEqual(inTurn.toSorted((a, b) => a - b));
+      expect(seen).toHaveLength(60);
+      late.push(seen.length - inTurn.length);
+    }
+    expect(late).toEqual([48, 0]);
+  });
+});
+
+describe("lanes by arrival, and others", () => {
+  it("handles those of one lane one at a time, as they came, where the application names the lane", async () => {
+    const lane = (event: object) => `${(event as { ref?: string }).ref}`;
+    const receiver = createReceiver({
+      store: sqlite(),
+      source: github({ secrets: TEST_SECRETS.github, lane }),
+      ...common,
+    });
+    onTestFinished(() => receiver.stop());
+    let running = 0;
+    const seen: unknown[] = [];
+    receiver.onAny(async (event) => {
+      expect(++running).toBe(1);
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+      seen.push(event.after);
+    });
+    for (const after of ["c", "a", "b"])
+      await receiver.handle(
+        incomingOf(signedRequest({ ...fixtures.github({ id: after }), ref: "main", after }, { source: "github" })),
+      );
+    await receiver.drain();
+    expect(seen).toEqual(["c", "a", "b"]);
+  });
+
+  it("quarantines an event whose lane or position is not what it must be", async () => {
+    for (const wrong of [
+      { position: () => 1.5 },
+      { position: () => -1 },
+      { position: () => 9e12 + 1 },
+      { lane: () => "" },
+      { lane: () => "x".repeat(513) },
+    ]) {
+      const acme = defineSource<{ id: string }>({
+        preset: "acme",
+        lastRetryMs: 0,
+        verify: (_head, _body, [key]) =>
+          key === undefined ? { ok: false, code: "no_key" } : { ok: true, key, signedAt: null },
+        parse: () => ({ ok: true, event: { id: "1" } }),
+        identify: ({ id }) => id,
+        describe: () => ({ type: "any" }),
+        lane: () => "lane",
+        position: () => 1,
+        ...wrong,
+      });
+      const receiver = createReceiver({
+        store: memory(),
+        source: acme({ secrets: "a secret of many characters" }),
+        ...common,
+      });
+      onTestFinished(() => receiver.stop());
+      const answer = await receiver.handle({
+        method: "POST",
+        headers: {},
+        readBody: () => ({ ok: true, bytes: Buffer.from("{}") }),
+      });
+      expect(JSON.parse(answer.body)).toEqual({ outcome: "quarantined" });
+    }
+  });
+
+  it("shopify() orders by updated_at", async () => {
+    const receiver = createReceiver({ store: sqlite(), source: shopify({ secrets: TEST_SECRETS.shopify }), ...common });
+    onTestFinished(() => receiver.stop());
+    const seen: unknown[] = [];
+    receiver
+      .onAny(({ updated_at: at }) => void seen.push(at))
+      .onLate(({ updated_at: at }) => void seen.push(`late ${at}`));
+    const send = (at: string | undefined) => {
+      const body = { id: 1, admin_graphql_api_id: "gid://shopify/Order/1", ...(at && { updated_at: at }) };
+      return receiver.handle(incomingOf(signedRequest(body, { source: "shopify" })));
+    };
+    await send("2026-01-02T00:00:00+02:00");
+    await receiver.drain();
+    await send("2026-01-01T21:00:00Z");
+    await send(undefined);
+    await receiver.drain();
+    expect(seen).toEqual(["2026-01-02T00:00:00+02:00", "late 2026-01-01T21:00:00Z", undefined]);
+  });
+});
