@@ -29,6 +29,11 @@ export function isOfSource(tag: LaneTag): boolean {
   return tag === "single" || tag === "position" || tag === "arrival";
 }
 
+/** Whether a lane with this tag contains events of another source that may be about different people. */
+export function isShared(tag: LaneTag): boolean {
+  return tag === "position" || tag === "arrival";
+}
+
 /**
  * Identifies a lane. `messageId` is the hex SHA-256 of the body for `unlaned`, the identity of the event for `single`, and what the source
  * names as the lane for `position` and `arrival`.

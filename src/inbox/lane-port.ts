@@ -91,8 +91,8 @@ export interface LanePort<L extends Lane, E extends LaneEntry> extends Moment {
   reopen(lane: L, event: E): void;
   /** The event waits for no missing sequence any more. */
   endGapWait(lane: L, event: E): void;
-  /** Removes texts and numbers, and discards pending events. Returns how many. */
-  erase(lane: L): number;
+  /** Removes texts and numbers, and discards pending events. `events`: of these alone; null for the whole lane. Returns how many. */
+  erase(lane: L, events: ReadonlySet<EventId> | null): number;
 }
 
 type LanePlace = Pick<Lane, "status" | "readyAt">;

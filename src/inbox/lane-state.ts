@@ -75,16 +75,17 @@ export function isPrunedAtCursor({ cursor, events }: LanePast): boolean {
   return cursor !== null && !events.some((event) => event.sequence === cursor);
 }
 
-type WholePast = Pick<LaneRecord, "cursor" | "gaps"> & {
+type WholePast = Pick<LaneRecord, "key" | "cursor" | "gaps"> & {
   readonly events: readonly Pick<LaneEvent, "sequence" | "late">[];
 };
 
 /**
  * Whether an event behind `sequence` was pruned, wherever in the lane: since it began, there was one for each sequence up to its cursor,
- * except those of recorded gaps.
+ * except those of recorded gaps. Where sequences are not contiguous, only the event at the cursor can be missed.
  */
-export function isPrunedBehind({ cursor, events, gaps }: WholePast, sequence: number): boolean {
+export function isPrunedBehind({ key, cursor, events, gaps }: WholePast, sequence: number): boolean {
   if (cursor === null) return false;
+  if (ORDERS[key.tag] !== "sequence") return sequence < cursor && isPrunedAtCursor({ cursor, events });
   const kept = events.map(({ sequence, late }) => ({ from: sequence, to: sequence, late }));
   const given = gaps.map(({ from, to }) => ({ from, to, late: false }));
   const known = [...kept, ...given].toSorted((a, b) => a.from - b.from);
@@ -266,12 +267,15 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
     event.gapWaitMs = 0;
   }
 
-  erase(lane: LaneState): number {
-    lane.peer = null;
-    lane.externalReference = null;
-    for (const attempt of lane.attempts) attempt.error = "";
+  erase(lane: LaneState, events: ReadonlySet<EventId> | null): number {
+    const isErased = (id: EventId) => events?.has(id) ?? true;
+    if (events === null) {
+      lane.peer = null;
+      lane.externalReference = null;
+    }
+    for (const attempt of lane.attempts) if (isErased(attempt.eventId)) attempt.error = "";
     let discarded = 0;
-    for (const event of lane.events) {
+    for (const event of lane.events.filter(({ id }) => isErased(id))) {
       event.hasBody = false;
       event.error = null;
       if (event.state !== "pending") continue;

@@ -10,7 +10,7 @@ import {
 } from "./gap.ts";
 import { isOfSource } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
-import type { EventState, LaneOrder, LaneStatus, NewEvent, OnDead } from "./record.ts";
+import type { EventId, EventState, LaneOrder, LaneStatus, NewEvent, OnDead } from "./record.ts";
 import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
 import { meetsPrecondition } from "./store-rules.ts";
 
@@ -303,12 +303,20 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     return { ok: true, event: head.id, count: 1 };
   }
 
-  /** Removes a person's data from a lane. What identifies an event stays. */
-  erase(lane: L): void {
-    this.#port.tally.count("discarded", this.#port.erase(lane));
-    // Nothing is pending in it any more, so nothing waits. A blocked lane stays parked behind its dead letter.
-    lane.gapSince = null;
-    if (lane.status === "blocked") this.#port.save(lane);
+  /**
+   * Removes a person's data from a lane. What identifies an event stays.
+   *
+   * @param events - those of a lane of several that are about the person. Null: all of the lane
+   */
+  erase(lane: L, events: ReadonlySet<EventId> | null): void {
+    const head = this.#headOf(lane)?.id;
+    this.#port.tally.count("discarded", this.#port.erase(lane, events));
+    // Without a pending event nothing waits.
+    if (events === null) lane.gapSince = null;
+    // A blocked lane stays parked behind its dead letter, and one that retries an event of somebody else goes on with that.
+    const retries = lane.status === "backoff" && head !== undefined && this.#headOf(lane)?.id === head;
+    const stays = lane.status === "blocked" || retries;
+    if (stays) this.#port.save(lane);
     else this.rearm(lane);
   }
 }

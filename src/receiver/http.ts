@@ -126,6 +126,9 @@ export class HttpHandler<Tx> {
     delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
     if (acceptance.outcome === "duplicate" && !this.#source.isService) this.#noteSameBody(event, acceptance);
     if (engine.options.ack === "stored") return answers.accepted(acceptance.outcome);
+    // An event that is late by position always goes to `onLate`.
+    const isRecorded = delivery.late && this.#source.isService && engine.lateEvents === "record";
+    if (isRecorded) return answers.accepted("late");
     const answer = await whenHandled(engine, acceptance, this.#source.answerMs);
     if (answer.status === 503) delivery.reason = "not_handled";
     return answer;
@@ -248,7 +251,6 @@ async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance,
   if (acceptance.outcome === "duplicate" && acceptance.state !== "pending") {
     return acceptance.state === "dead" && !durable ? answers.UNAVAILABLE : answers.accepted("duplicate");
   }
-  if (acceptance.outcome === "late" && engine.lateEvents === "record") return answers.accepted("late");
   if (engine.waiters.count(acceptance.event) >= MOST_WAITING) return answers.UNAVAILABLE;
   const waitMs = Math.max(answerMs / 2, answerMs - MARGIN_MS);
   const ending = await untilEnded(engine, acceptance, waitMs);

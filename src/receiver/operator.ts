@@ -3,6 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { OncehookError } from "../errors.ts";
 import type { Released } from "../inbox/handlers.ts";
+import { isShared } from "../inbox/lane-key.ts";
 import type {
   AttemptRecord,
   AuditRecord,
@@ -287,8 +288,10 @@ export type SubjectStore = Pick<InboxStore, "export" | "find" | "findLanes" | "f
 export async function* exportSubject(store: SubjectStore, subject: Subject): AsyncGenerator<SubjectRecord, void> {
   const { isAbout, isNamedIn } = createSubjectTest(subject);
   for await (const lane of lanesOf(store, await candidates(store, subject))) {
-    if (!isAbout(lane, () => bodiesOf(lane))) continue;
-    for (const event of lane.events) if (holdsData(lane, event)) yield exportedEvent(lane, event);
+    if (!isAbout(lane, () => lane.events.flatMap(bodiesOf))) continue;
+    // The other events of a lane of several may be about somebody else.
+    const own = isShared(lane.key.tag) ? lane.events.filter((event) => bodiesOf(event).some(isNamedIn)) : lane.events;
+    for (const event of own) if (holdsData(lane, event)) yield exportedEvent(lane, event);
   }
   const quarantined = allPages((page) => store.findQuarantined({ ...page, limit: QUARANTINED_PER_PAGE }));
   for await (const { id, reason, state, signedAt, acceptedAt, raw, head } of quarantined) {
@@ -306,7 +309,7 @@ async function candidates(store: SubjectStore, subject: Subject): Promise<readon
       ids.add(id);
   };
   await take({ tag: "unlaned" });
-  await take({ tag: "single" });
+  for (const tag of ["single", "position", "arrival"] as const) await take({ tag });
   if ("peer" in subject) {
     await take({ peer: subject.peer });
     await take({ peer: null });
@@ -332,8 +335,8 @@ async function* lanesOf(store: SubjectStore, ids: readonly LaneId[]): AsyncGener
   }
 }
 
-function bodiesOf({ events }: TransferredLane): readonly Uint8Array[] {
-  return events.flatMap(({ raw, conflicting }) => [raw, conflicting?.raw].filter((body) => body != null));
+function bodiesOf({ raw, conflicting }: TransferredEvent): readonly Uint8Array[] {
+  return [raw, conflicting?.raw].filter((body) => body != null);
 }
 
 function attemptsOf({ attempts }: TransferredLane, { id }: TransferredEvent) {

@@ -11,7 +11,14 @@ const SHORTEST_SUBJECT = 3;
 /** Returns the value for the store, or throws a `SetupError` that says what the filter takes. */
 type Check = (name: string, value: unknown) => unknown;
 
-export const LANE_TAGS = ["outbound", "inbound", "unlaned", "single"] as const satisfies readonly LaneTag[];
+export const LANE_TAGS = [
+  "outbound",
+  "inbound",
+  "unlaned",
+  "single",
+  "position",
+  "arrival",
+] as const satisfies readonly LaneTag[];
 export const EVENT_STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
 export const LANE_STATUSES = [
   "idle",

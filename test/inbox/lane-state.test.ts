@@ -37,6 +37,17 @@ describe("isPrunedBehind()", () => {
       false,
     ],
   ])("where %s", (_what, lane, sequence, expected) => {
-    expect(isPrunedBehind(lane, sequence)).toBe(expected);
+    const key = { apiClientId: "client", tag: "outbound", messageId: "m" } as const;
+    expect(isPrunedBehind({ key, ...lane }, sequence)).toBe(expected);
+  });
+
+  it.each([
+    ["nothing was passed on", null, kept(3_000), 3_000, false],
+    ["a higher one was, and is kept", 5_000, kept(3_000, 5_000), 3_000, false],
+    ["a higher one was, and is gone", 5_000, kept(3_000), 3_000, true],
+    ["it is the highest", 3_000, [], 3_000, false],
+  ])("by position, where %s", (_what, cursor, events, sequence, expected) => {
+    const key = { apiClientId: "billing", tag: "position", messageId: "sub_1" } as const;
+    expect(isPrunedBehind({ key, cursor, events, gaps: [] }, sequence)).toBe(expected);
   });
 });

@@ -1,7 +1,9 @@
 /** Acts of an operator on an inbox in memory, erasing, and pruning. */
 
+import { isShared } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
-import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
+import type { LaneEvent } from "../../inbox/lane-state.ts";
+import type { EventId } from "../../inbox/record.ts";
 import type { Act, ActResult, PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
 import { acceptInMemory, hexText } from "./batch.ts";
@@ -57,13 +59,17 @@ function replayQuarantined(lanes: MemoryLanes, request: Extract<Act, { kind: "re
 
 function erase({ state, rules, now }: MemoryLanes, subject: Subject): ActResult {
   const { isAbout, isNamedIn } = createSubjectTest(subject);
-  const lanes = [...state.lanes.values()].filter((lane) => isAbout(lane, () => bodiesOf(state, lane)));
+  const lanes = [...state.lanes.values()].filter((lane) =>
+    isAbout(lane, () => lane.events.flatMap(({ id }) => bodiesOf(state, id))),
+  );
   if (lanes.some((lane) => isHeld(lane, now))) return { ok: false, reason: "in_progress" };
   let count = 0;
   for (const lane of lanes) {
-    count += lane.events.filter((event) => holdsData(state, event)).length;
-    rules.erase(lane);
-    for (const { id } of lane.events) state.bodies.delete(id);
+    const isNamed = ({ id }: LaneEvent) => bodiesOf(state, id).some(isNamedIn);
+    const about = isShared(lane.key.tag) ? lane.events.filter(isNamed) : lane.events;
+    count += about.filter((event) => holdsData(state, event)).length;
+    rules.erase(lane, about === lane.events ? null : new Set(about.map(({ id }) => id)));
+    for (const { id } of about) state.bodies.delete(id);
   }
   for (const row of state.quarantine.values()) {
     if (row.raw === null || !isNamedIn(row.raw)) continue;
@@ -81,11 +87,9 @@ function holdsData({ bodies }: MemoryState, { id, lane, error }: LaneEvent): boo
   return lane.attempts.some((attempt) => attempt.eventId === id && attempt.error !== "");
 }
 
-function bodiesOf(state: MemoryState, lane: LaneState): Uint8Array[] {
-  return lane.events.flatMap(({ id }) => {
-    const bodies = state.bodies.get(id);
-    return bodies === undefined ? [] : [bodies.raw, bodies.conflict?.raw].filter((body) => body !== undefined);
-  });
+function bodiesOf(state: MemoryState, event: EventId): Uint8Array[] {
+  const bodies = state.bodies.get(event);
+  return bodies === undefined ? [] : [bodies.raw, bodies.conflict?.raw].filter((body) => body !== undefined);
 }
 
 export function pruneMemory({ state, now }: MemoryLanes, policy: PrunePolicy): PruneResult {

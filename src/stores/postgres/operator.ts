@@ -1,5 +1,6 @@
 /** An operator's acts on the inbox, including the erasure of a person's data. */
 
+import { isShared } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
@@ -147,13 +148,13 @@ const STILL_QUARANTINED =
 
 /** Counts the events of these lanes that still have a number, a reference or a text. */
 const HOLDING = `select count(*)::int as count from {}.event e join {}.lane l on l.id = e.lane
-  where e.lane = any($1::bigint[]) and (l.peer is not null or l.reference is not null or e.error is not null
+  where e.id = any($1::bigint[]) and (l.peer is not null or l.reference is not null or e.error is not null
     or exists (select 1 from {}.body b where b.event = e.id) or exists (select 1 from {}.conflict c where c.event = e.id)
     or exists (select 1 from {}.attempt a where a.event = e.id and a.error <> ''))`;
 const CLEAR = [
-  "delete from {}.body where event in (select id from {}.event where lane = any($1::bigint[]))",
-  "delete from {}.conflict where event in (select id from {}.event where lane = any($1::bigint[]))",
-  "update {}.attempt set error = '' where event in (select id from {}.event where lane = any($1::bigint[]))",
+  "delete from {}.body where event = any($1::bigint[])",
+  "delete from {}.conflict where event = any($1::bigint[])",
+  "update {}.attempt set error = '' where event = any($1::bigint[])",
 ] as const;
 const CLEAR_QUARANTINE = `update {}.quarantine set raw = null, head = null, state = case state when ${HELD.held} then ${HELD.discarded} else state end
   where id = any($1::bigint[])`;
@@ -170,20 +171,25 @@ async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   const quarantined = await lockQuarantined(session, isNamedIn);
   const named = await lanesOfSubject(session, subject);
   const mentioning = await lanesMentioning(session, "peer" in subject, isNamedIn);
-  await work.lockWhole([...named, ...mentioning]);
+  await work.lockWhole([...named, ...mentioning.keys()]);
   const lanes = [...work.byId.values()];
   if (lanes.some((lane) => isHeld(lane, work.loaded.now))) return { ok: false, reason: "in_progress" };
-  const count = quarantined.length + (await eraseLanes(work, lanes));
+  const count = quarantined.length + (await eraseLanes(work, lanes, mentioning));
   await eraseQuarantined(work, quarantined);
   return { ok: true, count };
 }
 
 /** Returns the number of events that still had something to erase. */
-async function eraseLanes({ session, loaded }: Workspace, lanes: readonly LaneState[]): Promise<number> {
+async function eraseLanes(
+  { session, loaded }: Workspace,
+  lanes: readonly LaneState[],
+  mentioning: Mentions,
+): Promise<number> {
   if (lanes.length === 0) return 0;
-  const ids = idsIn(lanes);
+  const about = (lane: LaneState) => (isShared(lane.key.tag) ? (mentioning.get(lane.id) ?? new Set<number>()) : null);
+  const ids = lanes.flatMap((lane) => [...(about(lane) ?? idsIn(lane.events))]);
   const [held] = await session.rows<{ count: number }>("erase_holding", HOLDING, [ids]);
-  for (const lane of lanes) loaded.rules.erase(lane);
+  for (const lane of lanes) loaded.rules.erase(lane, about(lane));
   for (const [index, text] of CLEAR.entries()) await session.rows(`erase_${index}`, text, [ids]);
   return held?.count ?? 0;
 }
@@ -205,21 +211,25 @@ interface SearchedRow {
   readonly other: Buffer | null;
 }
 
+/** The events whose body mentions the subject, by their lane. */
+type Mentions = ReadonlyMap<number, ReadonlySet<number>>;
+
 /** The other lanes with a body that mentions the subject. */
 async function lanesMentioning(
   session: PgSession,
   byPeer: boolean,
   isNamedIn: (raw: Uint8Array) => boolean,
-): Promise<number[]> {
-  const found = new Set<number>();
+): Promise<Mentions> {
+  const found = new Map<number, Set<number>>();
   for (let after = { lane: 0, event: 0 }; ; ) {
     const values = [after.lane, after.event, byPeer, PAGE];
     const rows = await session.rows<SearchedRow>("searched_events", SEARCHED, values);
-    for (const { lane, raw, other } of rows) {
-      if ((raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other))) found.add(lane);
+    for (const { lane, event, raw, other } of rows) {
+      const isNamed = (raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other));
+      if (isNamed) found.set(lane, (found.get(lane) ?? new Set()).add(event));
     }
     const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return [...found];
+    if (last === undefined || rows.length < PAGE) return found;
     after = last;
   }
 }

@@ -18,6 +18,7 @@ import {
   type Change,
   type EntryRow,
   type HeadRow,
+  IN_LANE,
   type InTurnRow,
   type KeyedLaneRow,
   LANES_PER_PAGE,
@@ -372,25 +373,35 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
     this.work.sql.endGapWait.run(event.id);
   }
 
-  erase({ id }: SqliteLane): number {
+  erase({ id }: SqliteLane, events: ReadonlySet<EventId> | null): number {
     const { db } = this.work;
-    for (const text of ERASE) db.prepare(text).run(id);
-    const { changes: discarded } = db.prepare(DISCARD_PENDING).run(STATE.discarded, KEEP.identity, this.now, id);
-    db.prepare(ERASE_ERRORS).run(KEEP.identity, id);
+    const all =
+      events === null
+        ? db
+            .prepare(EVENTS_OF)
+            .all(id)
+            .map((row) => (row as { readonly id: number }).id)
+        : events;
+    const ids = JSON.stringify([...all]);
+    for (const text of ERASE) db.prepare(text).run(ids);
+    if (events === null) db.prepare(ERASE_NAMES).run(id);
+    const { changes: discarded } = db.prepare(DISCARD_PENDING).run(STATE.discarded, KEEP.identity, this.now, ids);
+    db.prepare(ERASE_ERRORS).run(KEEP.identity, ids);
     this.tally.gauge("pending", -discarded);
     return discarded;
   }
 }
 
-const OF_LANE = "event in (select id from oncehook_event where lane = ?)";
+const EVENTS_OF = `select id from oncehook_event ${IN_LANE} where lane = ?`;
+const AMONG = "in (select value from json_each(?))";
 const ERASE = [
-  `delete from oncehook_body where ${OF_LANE}`,
-  `delete from oncehook_conflict where ${OF_LANE}`,
-  `update oncehook_attempt set error = '' where ${OF_LANE}`,
-  "update oncehook_lane set peer = null, reference = null where id = ?",
+  `delete from oncehook_body where event ${AMONG}`,
+  `delete from oncehook_conflict where event ${AMONG}`,
+  `update oncehook_attempt set error = '' where event ${AMONG}`,
 ];
-const DISCARD_PENDING = "update oncehook_event set state = ?, keep = ?, finished = ? where lane = ? and state = 0";
-const ERASE_ERRORS = "update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where lane = ?";
+const ERASE_NAMES = "update oncehook_lane set peer = null, reference = null where id = ?";
+const DISCARD_PENDING = `update oncehook_event set state = ?, keep = ?, finished = ? where id ${AMONG} and state = 0`;
+const ERASE_ERRORS = `update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where id ${AMONG}`;
 
 /** Field by field, like every object of which there are many: see decision 22. */
 export function toLane(stored: LaneRow, { client, message }: Pick<KeyedLaneRow, "client" | "message">): SqliteLane {

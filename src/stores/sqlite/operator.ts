@@ -1,13 +1,14 @@
 /** An operator's acts on the SQLite inbox, and the erasure of a person's data from it and its file; what identifies an event stays. */
 
 import { setImmediate } from "node:timers/promises";
+import { isShared } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { EventId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
 import { sleep } from "../../internal/clock.ts";
-import { HELD, TAG, TAGS_OF_SOURCES } from "../database.ts";
+import { HELD, TAG, TAGS_OF_SOURCES, tagWord } from "../database.ts";
 import { accept } from "./batch.ts";
 import { checkpoint } from "./disk-space.ts";
 import { SqliteLanes, toEntry } from "./lanes.ts";
@@ -23,6 +24,7 @@ interface Rest {
   readonly quarantined: Set<number>;
   /** One of the bodies was replayed, perhaps into a lane that was not there yet when lanes were looked for. */
   replayed: boolean;
+  readonly isNamedIn: (raw: Uint8Array) => boolean;
 }
 
 /**
@@ -66,7 +68,8 @@ async function erase(
 }
 
 async function restOf(search: EraseSearch): Promise<Rest> {
-  return { lanes: await search.lanes(), quarantined: new Set(await search.quarantined()), replayed: false };
+  const { isNamedIn } = search;
+  return { lanes: await search.lanes(), quarantined: new Set(await search.quarantined()), replayed: false, isNamedIn };
 }
 
 interface Batch {
@@ -102,7 +105,13 @@ function eraseBatch(work: Work, rest: Rest, size: number): Batch {
   db.pragma("secure_delete = ON");
   try {
     const bodies = eraseQuarantined(work, quarantined);
-    return { busy: false, lanes, quarantined, ...bodies, erased: eraseLanes(work, lanes) + bodies.erased };
+    return {
+      busy: false,
+      lanes,
+      quarantined,
+      ...bodies,
+      erased: eraseLanes(work, lanes, rest.isNamedIn) + bodies.erased,
+    };
   } finally {
     db.pragma("secure_delete = FAST");
   }
@@ -130,23 +139,35 @@ async function emptyLog(inbox: OpenInbox): Promise<void> {
 }
 
 /** The events of which a lane still holds a number, a reference or a text. */
-const HOLDING = `select count(*) as count from oncehook_event e, oncehook_lane l where l.id = ? and e.lane = l.id
+const HOLDING = `select e.id from oncehook_event e, oncehook_lane l where l.id = ? and e.lane = l.id
   and (l.peer is not null or l.reference is not null or e.error is not null
     or exists (select 1 from oncehook_body where event = e.id) or exists (select 1 from oncehook_conflict where event = e.id)
     or exists (select 1 from oncehook_attempt where event = e.id and error <> ''))`;
 
+/** The bodies of a lane's events, and those of conflicts. */
+const BODIES = `select e.id, b.raw from oncehook_event e join oncehook_body b on b.event = e.id where e.lane = ?
+  union all select e.id, c.raw from oncehook_event e join oncehook_conflict c on c.event = e.id where e.lane = ?`;
+
 /** Returns the number of events of which something was still held. */
-function eraseLanes(work: Work, ids: readonly number[]): number {
+function eraseLanes(work: Work, ids: readonly number[], isNamedIn: (raw: Uint8Array) => boolean): number {
   const lanes = new SqliteLanes(work);
   const holding = work.db.prepare(HOLDING);
   let events = 0;
   for (const id of ids) {
     const lane = lanes.lane(id);
     if (lane === undefined) continue;
-    events += (holding.get(id) as { readonly count: number }).count;
-    lanes.rules.erase(lane);
+    const held = (holding.all(id) as { readonly id: number }[]).map((row) => row.id);
+    const about = isShared(tagWord(lane.tag)) ? namedIn(work, id, isNamedIn) : null;
+    events += held.filter((event) => about?.has(event) ?? true).length;
+    lanes.rules.erase(lane, about);
   }
   return events;
+}
+
+/** The events of a lane that are about the subject: its others may be about somebody else. */
+function namedIn({ db }: Work, lane: number, isNamedIn: (raw: Uint8Array) => boolean): ReadonlySet<number> {
+  const rows = db.prepare(BODIES).all(lane, lane) as { readonly id: number; readonly raw: Buffer }[];
+  return new Set(rows.filter(({ raw }) => isNamedIn(raw)).map(({ id }) => id));
 }
 
 /** Bodies that were still there. */
@@ -186,14 +207,14 @@ class EraseSearch {
   readonly #inbox: OpenInbox;
   readonly #subject: Subject;
   readonly #text: Buffer;
-  readonly #isNamedIn: (raw: Uint8Array) => boolean;
+  readonly isNamedIn: (raw: Uint8Array) => boolean;
 
   constructor(inbox: OpenInbox, subject: Subject) {
     const text = "peer" in subject ? subject.peer : subject.messageId;
     this.#inbox = inbox;
     this.#subject = subject;
     this.#text = Buffer.from(text);
-    this.#isNamedIn = createMentionTest(text);
+    this.isNamedIn = createMentionTest(text);
   }
 
   /** Ids of the lanes that are about it, and of those whose bodies name it. */
@@ -226,7 +247,7 @@ class EraseSearch {
 
   #read(sql: string, values: readonly unknown[]): number[] {
     const rows = this.#inbox.db.prepare(sql).all(...values) as { readonly id: number; readonly raw?: Buffer }[];
-    return rows.filter(({ raw }) => raw === undefined || this.#isNamedIn(raw)).map(({ id }) => id);
+    return rows.filter(({ raw }) => raw === undefined || this.isNamedIn(raw)).map(({ id }) => id);
   }
 }
 

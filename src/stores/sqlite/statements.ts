@@ -91,7 +91,7 @@ const nextName = (table: "client" | "kind") =>
   `max(coalesce((select max(id) from oncehook_${table}), 0), (select value from oncehook_counter where name = 'last_name')) + 1`;
 
 /** A lane's events in their order. Named where SQLite might choose: see `SQL`. */
-const IN_LANE = "indexed by oncehook_event_identity";
+export const IN_LANE = "indexed by oncehook_event_identity";
 
 /**
  * The SQL by name; also what the test of query plans explains. The application may `analyze` the file while it holds next to

@@ -30,7 +30,7 @@ async function handled(bench: Bench): Promise<string[]> {
 const found = async (bench: Bench) => (await bench.find()).map(({ identity, sequence }) => [identity, sequence]);
 
 export const positionCases: readonly ContractCase[] = [
-  it("passes the lowest position first, waits for none that is missing, and takes equal ones as they came", async (bench) => {
+  it("passes the lowest position first, waits for nothing between two, and takes equal ones as they came", async (bench) => {
     await bench.accept(byPosition(bench, "a", 7), byPosition(bench, "b", 3), byPosition(bench, "c", 7));
     await bench.accept(byPosition(bench, "d", 100), byPosition(bench, "e", 3));
     bench.expect(await handled(bench)).toEqual(["b", "e", "a", "c", "d"]);
@@ -142,6 +142,32 @@ export const positionCases: readonly ContractCase[] = [
     bench.expect(await bench.act({ kind: "release_gap", lane: lane.id })).toMatchObject({ ok: true });
     bench.expect(await handled(bench)).toEqual(["d"]);
     bench.expect(lane.gaps).toEqual([]);
+  }),
+  it("erases the events of a lane that name somebody, and leaves the others as they are", async (bench) => {
+    const about = (identity: string, position: number, name: string) => ({
+      ...byPosition(bench, identity, position),
+      raw: bytes(JSON.stringify({ name })),
+    });
+    await bench.accept(about("a", 1, "somebody"), about("b", 2, "another"), about("c", 3, "somebody"));
+    bench.expect(await handled(bench)).toEqual(["a", "b", "c"]);
+    await bench.accept(about("d", 4, "another"), about("e", 5, "somebody"), about("f", 6, "another"));
+    await bench.settle(bench.retry(await bench.claimOne(), 60_000));
+    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "sub_1" } })).toEqual({ ok: true, count: 0 });
+    const count = { ok: true, count: 3 };
+    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "somebody" } })).toEqual(count);
+    bench.expect((await bench.find()).map(({ identity, state, raw }) => [identity, state, raw === null])).toEqual([
+      ["a", "done", true],
+      ["b", "done", false],
+      ["c", "done", true],
+      ["d", "pending", false],
+      ["e", "discarded", true],
+      ["f", "pending", false],
+    ]);
+    bench.expect(await bench.claim()).toEqual([]);
+    await bench.clock.advance(60_000);
+    bench.expect(await handled(bench)).toEqual(["d", "f"]);
+    const { gauges, counters } = await bench.store.stats();
+    bench.expect([gauges.pending, counters.discarded]).toEqual([0, 1]);
   }),
   it("keeps the cursor of a lane until its last event is pruned", async (bench) => {
     await bench.handle(byPosition(bench, "a", 5));
