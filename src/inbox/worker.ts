@@ -50,7 +50,8 @@ export class Worker<Tx> implements ClaimDriver {
     this.#runner = new Runner(store, registered, options);
     this.#leases = new Leases(store, options, (lease) => this.#lostBeforeStart(lease));
     this.#drains = new Drains(options.clock, this.#leases, () => this.#drainsCutOff());
-    this.#dueTimer = new DueTimer(store, options.clock, () => this.#poke());
+    const afterDueMs = () => (registered.entries.missing.size > 0 ? YIELD_MS : 0);
+    this.#dueTimer = new DueTimer(store, options.clock, () => this.#poke(), afterDueMs);
     this.#breaker = new Breaker(options.clock, options.logger);
   }
 
@@ -444,6 +445,12 @@ export class Breaker {
   }
 }
 
+/**
+ * A process that lacks a source comes this much later to lanes that are due: the process that has it is first. If both came at once, the
+ * same one could be first each time, and leave an event waiting forever.
+ */
+const YIELD_MS = 1_000;
+
 /** After a failure the store is asked again this much later. */
 const STORE_RETRY_MS = 1_000;
 
@@ -452,15 +459,18 @@ export class DueTimer {
   readonly #store: Pick<InboxStore, "nextDue">;
   readonly #clock: Clock;
   readonly #wake: () => void;
+  readonly #afterDueMs: () => number;
   #timer: Timer | null = null;
   /** `asked_again`: the pending answer may be older than the change that the plan was made for. */
   #planning: "no" | "soon" | "asked" | "asked_again" = "no";
   #leastMs = 0;
 
-  constructor(store: Pick<InboxStore, "nextDue">, clock: Clock, wake: () => void) {
+  /** @param afterDueMs - how long after a lane is due to wake. Default 0 */
+  constructor(store: Pick<InboxStore, "nextDue">, clock: Clock, wake: () => void, afterDueMs = () => 0) {
     this.#store = store;
     this.#clock = clock;
     this.#wake = wake;
+    this.#afterDueMs = afterDueMs;
   }
 
   /** Wakes when the next lane is due, `leastMs` from now at the earliest. Asks the store once per round of the event loop. */
@@ -494,7 +504,7 @@ export class DueTimer {
     const dueInMs = await this.#store.nextDue().catch(() => STORE_RETRY_MS);
     const { again, stopped } = this.#answered();
     if (stopped) return;
-    if (dueInMs !== null) this.wakeIn(Math.max(dueInMs, this.#leastMs));
+    if (dueInMs !== null) this.wakeIn(Math.max(dueInMs + this.#afterDueMs(), this.#leastMs));
     if (again) this.plan(this.#leastMs);
   }
 

@@ -176,6 +176,26 @@ describe("a process that lacks a source", () => {
     expect(handled).toEqual(["evt_1"]);
   });
 
+  it("does not come first each time its events are due again", async () => {
+    const path = await sqliteFile();
+    const clock = createFakeClock();
+    const { logger, lines } = recordingLogger();
+    const without = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path), clock, logger }).onAny(() => {});
+    const attempts: number[] = [];
+    const having = createReceiver({ source: SECRETS.code, store: sqliteStore(path), clock, logger });
+    having.onAny((_event, ctx) => void attempts.push(ctx.attempt));
+    cleanUps.unshift(() => Promise.all([without.stop(), having.stop()]));
+    await without.start();
+    await having.start();
+    having.pause();
+    await having.handle(incomingOf(signedRequest(fixtures.github(), { source: "github" })));
+    await clock.advance(1_000);
+    expect(lines.map(({ code }) => code)).toContain("source_missing");
+    having.resume();
+    await clock.advance(300_000);
+    expect(attempts).toEqual([1]);
+  });
+
   it("replays no quarantined body of it", async () => {
     const path = await sqliteFile();
     const first = receiverOf(sqliteStore(path));
