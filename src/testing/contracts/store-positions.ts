@@ -1,5 +1,6 @@
 /** The store contract on lanes with several events of another source: by position and by arrival. */
 import type { LaneOrder, NewEvent } from "../../inbox/record.ts";
+import type { Lease } from "../../inbox/store.ts";
 import { type Bench, bytes, type ContractCase, DAY, it, POLICY } from "./store-bench.ts";
 
 type Order = Exclude<LaneOrder, "sequence">;
@@ -25,6 +26,50 @@ async function handled(bench: Bench): Promise<string[]> {
     order.push(lease.late ? `(${lease.identity})` : `${lease.identity}`);
     bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
   }
+}
+
+/** A source of numbers that are the same in each run. */
+function seeded(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+/** Accepts, claims, ends and loses leases in a random order, until all have ended. Returns what was passed to a handler, in order. */
+async function churn(bench: Bench, seed: number): Promise<readonly Lease[]> {
+  const random = seeded(seed);
+  const passed: Lease[] = [];
+  let held: Lease[] = [];
+  let events = 0;
+  const accept = (): NewEvent => {
+    const wish = {
+      lane: { ...LANE, tag: "position", messageId: `sub_${random(3)}` },
+      gapWaitMs: random(2) * 500,
+    } as const;
+    return { ...byPosition(bench, `${seed} ${++events}`, random(8)), ...wish };
+  };
+  const settle = (lease: Lease) => {
+    const ways = [bench.complete(lease), bench.complete(lease), bench.retry(lease, random(900)), bench.release(lease)];
+    return ways[random(ways.length)] ?? bench.complete(lease);
+  };
+  for (let turn = 0; turn < 150 || held.length > 0 || (await bench.store.nextDue()) !== null; turn++) {
+    const isEnding = turn >= 150;
+    const ended = held.splice(0, isEnding ? held.length : random(held.length + 1));
+    const accepts = isEnding ? [] : Array.from({ length: random(4) }, accept);
+    const mode = random(4) === 0 ? "recover" : "ordinary";
+    const claim = { limit: random(3), leaseMs: 2_000, maxAttempts: 1_000, mode } as const;
+    const settles = ended.map((lease) => (isEnding ? bench.complete(lease) : settle(lease)));
+    const { leases } = await bench.step({ accepts, settles, claim });
+    passed.push(...leases);
+    held.push(...leases);
+    // Now and then all leases of a process that hangs run out.
+    const isLong = random(20) === 0;
+    if (isLong) held = [];
+    await bench.clock.advance(isLong ? 2_001 : random(700));
+  }
+  return passed;
 }
 
 const found = async (bench: Bench) => (await bench.find()).map(({ identity, sequence }) => [identity, sequence]);
@@ -178,6 +223,24 @@ export const positionCases: readonly ContractCase[] = [
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 0 });
     await bench.accept(byPosition(bench, "c", 4));
     bench.expect((await handled(bench)).filter((name) => name !== "null")).toEqual(["(c)"]);
+  }),
+  it("passes no event to a handler after one of a higher position, and each to its end, whatever happens when", async (bench) => {
+    let alreadyThere = 0;
+    const highest = new Map<number, number>();
+    for (const seed of [1, 2, 3]) {
+      const passed = await churn(bench, seed);
+      for (const { lane, sequence, late, outOfOrder } of passed) {
+        const before = highest.get(lane) ?? 0;
+        bench.expect([late, outOfOrder]).toEqual([sequence < before, sequence < before]);
+        highest.set(lane, Math.max(before, sequence));
+      }
+      bench.expect(passed.some(({ late }) => late)).toBe(true);
+      bench.expect(passed.some(({ attempt }) => attempt > 1)).toBe(true);
+      const events = await bench.find({ limit: 5_000 });
+      bench.expect(events.filter(({ state }) => state !== "done")).toEqual([]);
+      bench.expect(new Set(passed.map(({ event }) => event)).size).toBe(events.length - alreadyThere);
+      alreadyThere = events.length;
+    }
   }),
   it("goes on behind 1,000 events of one position", async (bench) => {
     const many = Array.from({ length: 1_003 }, (_, index) => byPosition(bench, `e${index}`, 5));
