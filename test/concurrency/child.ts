@@ -26,9 +26,9 @@ const receiver = createReceiver({
 const INSERT = "insert into handled (pid, message, sequence, event, attempt, late) values (?, ?, ?, ?, ?, ?)";
 
 function handle(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): Promise<void> {
-  return member.noted(options, ctx, event, async () => {
+  return member.noted(options, ctx, async () => {
     const words = member.wordsOf(event);
-    const isSecond = member.sequenceOf(event) === 2;
+    const isSecond = ctx.meta.sequence === 2;
     if (words.includes("stopped") && ctx.attempt === 1) process.kill(process.pid, "SIGSTOP");
     if (words.includes("noticing") && ctx.attempt === 1) await sleep(100);
     if (words.includes("slow")) await sleep(200);
@@ -36,7 +36,7 @@ function handle(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): Promi
     if (words.includes("poison") && isSecond) process.kill(process.pid, "SIGKILL");
     if (words.includes("dead") && isSecond) throw new PermanentError("This one can not be mended.");
     await member.stumble(options, ctx);
-    const row = member.effectRow(ctx, event);
+    const row = member.effectRow(ctx);
     ctx.commit((db) => db.prepare(INSERT).run(...row));
   });
 }

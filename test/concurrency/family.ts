@@ -8,7 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import type { SqliteStoreOptions } from "../../src/stores/sqlite.ts";
-import { signedRequest } from "../../src/testing/index.ts";
+import { type SignedRequest, signedRequest } from "../../src/testing/index.ts";
+import type { SourceName } from "../prove/pushes.ts";
 
 /** Compiled by the tests' global set-up. */
 const PROGRAM = fileURLToPath(new URL("../../.build/test/concurrency/child.js", import.meta.url));
@@ -30,7 +31,13 @@ export interface ChildOptions {
 export type Request =
   | { readonly id: number; readonly kind: "stall" }
   | { readonly id: number; readonly kind: "stop" }
-  | { readonly id: number; readonly kind: "deliver"; readonly headers: Record<string, string>; readonly text: string };
+  | {
+      readonly id: number;
+      readonly kind: "deliver";
+      readonly source: SourceName;
+      readonly headers: Record<string, string>;
+      readonly text: string;
+    };
 
 /** The answer to a request; id 0 for what a child says by itself. */
 export interface Answered {
@@ -86,8 +93,11 @@ export class Child {
   }
 
   deliver(event: object, space?: number): Promise<Answered> {
-    const { headers, body } = signedRequest(JSON.stringify(event, null, space));
-    return this.#ask({ kind: "deliver", headers, text: new TextDecoder().decode(body) });
+    return this.pass("messages", signedRequest(JSON.stringify(event, null, space)));
+  }
+
+  pass(source: SourceName, { headers, body }: SignedRequest): Promise<Answered> {
+    return this.#ask({ kind: "deliver", source, headers, text: new TextDecoder().decode(body) });
   }
 
   /** The longest stall of its event loop since it was asked last, ms. */

@@ -1,6 +1,7 @@
 /** Lifecycles of many messages, shuffled and repeated, sent to several processes at once. */
 import type { KnownEvent } from "../../src/index.ts";
-import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { lifecycle, type SignedRequest, seededRandom, shuffled, signedRequest } from "../../src/testing/index.ts";
+import { pushDelivery, type SourceName } from "../prove/pushes.ts";
 import type { Child } from "./family.ts";
 
 /** How many answers of a kind there were. */
@@ -13,10 +14,11 @@ export interface Answers {
 }
 
 export interface Delivery {
-  readonly event: KnownEvent;
+  readonly source: SourceName;
+  readonly event: object;
   readonly child: Child;
-  /** A repeat may be written in other words that mean the same. */
-  readonly space: number | undefined;
+  /** 0 for the first. */
+  readonly copy: number;
 }
 
 /** Messages mixed with others this many at a time. */
@@ -28,8 +30,20 @@ export function message(messageId: string, ending: "delivery" | "failed" = "deli
   return lifecycle({ messageId, occurredAt: Date.now(), ending });
 }
 
+/** A repeat of a message's event is written in other words that mean the same; that of a push comes under another id and type. */
+export function requestOf({ source, event, copy }: Omit<Delivery, "child">): SignedRequest {
+  if (source === "messages") return signedRequest(JSON.stringify(event, null, copy === 1 ? 1 : undefined));
+  const body = JSON.stringify(event);
+  return signedRequest(body, pushDelivery(body, copy));
+}
+
 /** Every event two or three times, each time to another process; the events of some messages at a time in any order. */
-export function spread(messages: readonly (readonly KnownEvent[])[], children: readonly Child[], seed: number) {
+export function spread(
+  messages: readonly (readonly object[])[],
+  children: readonly Child[],
+  seed: number,
+  source: SourceName = "messages",
+): Delivery[] {
   const random = seededRandom(seed);
   const deliveries: Delivery[] = [];
   for (let from = 0; from < messages.length; from += MIXED) {
@@ -37,9 +51,8 @@ export function spread(messages: readonly (readonly KnownEvent[])[], children: r
       events.flatMap((event): Delivery[] => {
         const first = Math.floor(random() * children.length);
         return Array.from({ length: 2 + Math.floor(random() * 2) }, (_, copy) => ({
-          event,
+          ...{ source, event, copy },
           child: children[(first + copy) % children.length]!,
-          space: copy === 1 ? 1 : undefined,
         }));
       }),
     );
@@ -63,9 +76,9 @@ export async function send(deliveries: readonly Delivery[]): Promise<Answers> {
   return answers;
 }
 
-async function deliver({ event, child, space }: Delivery, answers: Answers): Promise<void> {
+async function deliver({ child, ...rest }: Delivery, answers: Answers): Promise<void> {
   for (;;) {
-    const { status, outcome } = await child.deliver(event, space);
+    const { status, outcome } = await child.pass(rest.source, requestOf(rest));
     if (status === 200 && (outcome === "accepted" || outcome === "duplicate" || outcome === "late")) {
       answers[outcome] += 1;
       return;

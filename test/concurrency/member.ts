@@ -2,9 +2,10 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { appendFileSync } from "node:fs";
-import type { HandlerContext, PrunePolicy, Receiver, WebhookEvent } from "../../src/index.ts";
+import type { Answer, HandlerContext, IncomingWebhook, PrunePolicy } from "../../src/index.ts";
 import { RetryAfter } from "../../src/index.ts";
 import { incomingOf } from "../../src/testing/deliver.ts";
+import type { SourceName } from "../prove/pushes.ts";
 import type { Answered, Request } from "./family.ts";
 
 export const HOUR_MS = 3_600_000;
@@ -29,13 +30,13 @@ export function tellParent(message: Answered): void {
 }
 
 /** Answers the parent's requests: deliveries to `receiver`, and what else it asks by `others`. */
-export function answerParent<Tx>(
-  receiver: Receiver<Tx>,
+export function answerParent(
+  receiver: { handle(incoming: IncomingWebhook, source: SourceName): Promise<Answer> },
   others: (request: Exclude<Request, { kind: "deliver" }>) => Promise<void>,
 ): void {
-  const deliver = async ({ id, headers, text }: Extract<Request, { kind: "deliver" }>) => {
+  const deliver = async ({ id, source, headers, text }: Extract<Request, { kind: "deliver" }>) => {
     const incoming = incomingOf({ method: "POST", headers, body: Uint8Array.from(Buffer.from(text)) });
-    const { status, body } = await receiver.handle(incoming);
+    const { status, body } = await receiver.handle(incoming, source);
     tellParent({ id, status, outcome: (JSON.parse(body) as { readonly outcome?: string }).outcome ?? "" });
   };
   process.on("message", (request: Request) => {
@@ -48,12 +49,11 @@ export function answerParent<Tx>(
 export async function noted<Tx>(
   { log }: MemberOptions,
   ctx: HandlerContext<Tx>,
-  event: WebhookEvent,
   work: () => Promise<void>,
 ): Promise<void> {
   const note = (mark: "S" | "E") => {
-    const { eventId, laneId } = ctx.meta;
-    const facts = [laneId, sequenceOf(event), eventId, ctx.attempt, ctx.outOfOrder ? 1 : 0];
+    const { eventId, laneId, sequence } = ctx.meta;
+    const facts = [laneId, sequence, eventId, ctx.attempt, ctx.outOfOrder ? 1 : 0];
     // The monotonic clock, which all processes of a machine share.
     appendFileSync(log, `${[mark, process.hrtime.bigint(), ...facts].join(" ")}\n`);
   };
@@ -74,15 +74,11 @@ export async function stumble<Tx>({ seed, failures }: MemberOptions, ctx: Handle
 }
 
 /** The row that an effect writes: pid, message, sequence, event, attempt, late. */
-export function effectRow<Tx>({ meta, attempt, outOfOrder }: HandlerContext<Tx>, event: WebhookEvent) {
-  return [process.pid, meta.lane.messageId, sequenceOf(event), meta.eventId, attempt, outOfOrder ? 1 : 0];
+export function effectRow<Tx>({ meta, attempt, outOfOrder }: HandlerContext<Tx>) {
+  return [process.pid, meta.lane.messageId, meta.sequence, meta.eventId, attempt, outOfOrder ? 1 : 0];
 }
 
 /** Message ids say what their handlers do, in words with dashes between them. */
-export function wordsOf(event: WebhookEvent): string[] {
+export function wordsOf(event: object): string[] {
   return "messageId" in event && typeof event.messageId === "string" ? event.messageId.split("-") : [];
-}
-
-export function sequenceOf(event: WebhookEvent): number {
-  return "sequence" in event && typeof event.sequence === "number" ? event.sequence : 0;
 }

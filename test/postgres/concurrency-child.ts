@@ -1,30 +1,26 @@
 /** One process of several on a Postgres inbox: takes deliveries from its parent over IPC, and handles events with effects. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { createReceiver, type HandlerContext, type WebhookEvent } from "../../src/index.ts";
+import { createReceiver, type HandlerContext, type IncomingWebhook } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import { TEST_SECRET } from "../../src/testing/deliver.ts";
 import * as member from "../concurrency/member.ts";
+import { type SourceName, sourcesFor, wrongEvent } from "../prove/pushes.ts";
 import type { MemberOptions } from "./concurrency-family.ts";
 
 const options = JSON.parse(process.argv[2] ?? "{}") as MemberOptions;
 
 const store = postgresStore(options.url, { schema: options.schema, maxConnections: 5 });
-const receiver = createReceiver({
-  secrets: TEST_SECRET,
-  store,
-  logger: silentLogger,
-  maxAttempts: 100,
-  gapWait: (event) => (member.wordsOf(event).includes("gap") ? 250 : member.HOUR_MS),
-});
+const gapWait = (event: object) => (member.wordsOf(event).includes("gap") ? 250 : member.HOUR_MS);
+const sources = sourcesFor(options.sources, { gapWait });
+const receiver = createReceiver({ sources, store, logger: silentLogger, maxAttempts: 100 });
 
-const INSERT = `insert into ${options.schema}_handled (pid, message, sequence, event, attempt, late)
-  values ($1, $2, $3, $4, $5, $6::int = 1)`;
+const INSERT = `insert into ${options.schema}_handled (pid, message, sequence, event, attempt, late, wrong)
+  values ($1, $2, $3, $4, $5, $6::int = 1, $7)`;
 
-function handle(event: WebhookEvent, ctx: HandlerContext<PgClient>): Promise<void> {
-  return member.noted(options, ctx, event, async () => {
+function handle(source: SourceName, event: object, ctx: HandlerContext<PgClient>): Promise<void> {
+  return member.noted(options, ctx, async () => {
     await member.stumble(options, ctx);
-    const row = member.effectRow(ctx, event);
+    const row = [...member.effectRow(ctx), wrongEvent(source, event, ctx)];
     ctx.commit((client) => client.query(INSERT, row));
   });
 }
@@ -40,8 +36,13 @@ async function upkeep(): Promise<void> {
   }
 }
 
-receiver.onAny(handle).onLate(handle);
-member.answerParent(receiver, async () => {
+for (const name of options.sources) {
+  const source = receiver.source(name);
+  const handler = (event: object, ctx: HandlerContext<PgClient>) => handle(name, event, ctx);
+  source.onAny(handler).onLate(handler);
+}
+const deliveries = { handle: (incoming: IncomingWebhook, name: SourceName) => receiver.source(name).handle(incoming) };
+member.answerParent(deliveries, async () => {
   isStopping = true;
   await receiver.stop();
   process.exit(0);

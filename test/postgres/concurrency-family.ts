@@ -5,8 +5,13 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
+import { openInbox } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { STATUS } from "../../src/stores/database.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
 import { Child } from "../concurrency/family.ts";
 import { inversionsIn, overlapsIn, runsOf } from "../concurrency/verdict.ts";
+import type { SourceName } from "../prove/pushes.ts";
 
 /** Compiled by the tests' global set-up; a programme runs where it stands. */
 const COMPILED = import.meta.url.endsWith(".ts") ? "../../.build/test/postgres/" : "./";
@@ -18,6 +23,7 @@ export interface MemberOptions {
   /** Where it writes the starts and ends of its handlers. */
   readonly log: string;
   readonly prunes: boolean;
+  readonly sources: readonly SourceName[];
   readonly seed: number;
   /** The share of attempts that fail, 0 to 1. */
   readonly failures: number;
@@ -28,9 +34,13 @@ export interface Verdict {
   /** Handled events without an effect, and events with more than one. */
   readonly effectsMissing: number;
   readonly effectsTwice: number;
+  /** Events that reached a handler of another source, or other than they were sent. */
+  readonly effectsWrong: number;
   /** Effects, and hand-outs, below the sequence before them in their lane (I4). */
   readonly effectInversions: number;
   readonly handOutInversions: number;
+  /** Events that ended without a handler. */
+  readonly unhandled: number;
   /** Handlers of one lane that ran at once (I3). */
   readonly overlaps: number;
   /** Pending events, and lanes that are not idle (I5, I10). */
@@ -41,8 +51,8 @@ export interface Verdict {
 }
 
 export const FLAWLESS: Verdict = {
-  ...{ effectsMissing: 0, effectsTwice: 0, effectInversions: 0, handOutInversions: 0 },
-  ...{ overlaps: 0, pending: 0, lanesNotIdle: 0, countersWrong: 0 },
+  ...{ effectsMissing: 0, effectsTwice: 0, effectsWrong: 0, effectInversions: 0, handOutInversions: 0 },
+  ...{ unhandled: 0, overlaps: 0, pending: 0, lanesNotIdle: 0, countersWrong: 0 },
 };
 
 let families = 0;
@@ -53,6 +63,9 @@ export class PostgresFamily {
   readonly schema = `oncehook_family_${process.pid}_${++families}`;
   readonly children: Child[] = [];
   readonly logs: string[] = [];
+  /** How often an event was left to a process that has its source, and how often that cost it an attempt. */
+  readonly putOff = { events: 0, attempts: 0 };
+  readonly #sources = new Map<Child, readonly SourceName[]>();
   readonly #folder: string;
   readonly #pool: pg.Pool;
 
@@ -67,7 +80,7 @@ export class PostgresFamily {
   static async create(url: string): Promise<PostgresFamily> {
     const family = new PostgresFamily(url, await mkdtemp(join(tmpdir(), "oncehook-postgres-family-")));
     await family.#pool.query(`create table ${family.schema}_handled (id bigint generated always as identity primary key,
-      pid int, message text, sequence int, event bigint, attempt int, late boolean)`);
+      pid int, message text, sequence int, event bigint, attempt int, late boolean, wrong text)`);
     return family;
   }
 
@@ -75,10 +88,24 @@ export class PostgresFamily {
     const log = join(this.#folder, `${this.logs.length + 1}.log`);
     this.logs.push(log);
     const { url, schema } = this;
-    const child = new Child({ ...{ url, schema, log, prunes: false, seed: 1, failures: 0 }, ...wish }, PROGRAM);
+    const options: MemberOptions = {
+      ...{ url, schema, log, prunes: false, seed: 1, failures: 0, sources: ["messages"] },
+      ...wish,
+    };
+    const child = new Child(options, PROGRAM);
     this.children.push(child);
+    this.#sources.set(child, options.sources);
     await child.ready;
     return child;
+  }
+
+  sourcesOf(child: Child): readonly SourceName[] {
+    return this.#sources.get(child) ?? [];
+  }
+
+  /** The processes that have this source. */
+  having(source: SourceName): Child[] {
+    return this.children.filter((child) => this.sourcesOf(child).includes(source));
   }
 
   /** `{}` stands for the schema. */
@@ -93,6 +120,32 @@ export class PostgresFamily {
     return Number(Object.values(row ?? {})[0]);
   }
 
+  /** Gives the process that runs alone time to meet so many events, and to leave them. */
+  async leftAlone(events: number): Promise<void> {
+    const deadline = performance.now() + 10_000;
+    const sql = `select count(*) from {}.lane where status = ${STATUS.backoff}`;
+    while ((await this.number(sql)) < events && performance.now() < deadline) await sleep(20);
+  }
+
+  /** An event whose source a process lacks comes again after 30 s. An operator replays it at once. */
+  async replayPutOff(): Promise<void> {
+    const rows = await this.rows<{ id: string; attempts: number }>(
+      `select e.id, e.attempts from {}.event e join {}.lane l on l.id = e.lane
+       where e.state = 0 and e.seq = 0 and l.status = ${STATUS.backoff} and l.ready_at > ${Date.now() + 5_000}`,
+    ).catch(() => []);
+    if (rows.length === 0) return;
+    const runs = runsOf(this);
+    const { url, schema } = this;
+    const store = postgresStore(url, { schema, listen: false, maxConnections: 1 });
+    const inbox = await openInbox({ store, logger: silentLogger });
+    for (const { id, attempts } of rows) {
+      this.putOff.events += 1;
+      this.putOff.attempts += Math.max(0, attempts - runs.filter(({ event }) => event === Number(id)).length);
+      await inbox.replay(Number(id));
+    }
+    await inbox.close();
+  }
+
   /** Waits until no event is pending. */
   async settled(timeoutMs: number): Promise<void> {
     const deadline = performance.now() + timeoutMs;
@@ -103,6 +156,7 @@ export class PostgresFamily {
           e.seq, e.attempts, e.gap_wait from {}.event e join {}.lane l on l.id = e.lane where e.state = 0 limit 5`);
         throw new Error(`Events were still pending after ${timeoutMs} ms: ${JSON.stringify(left)}`);
       }
+      await this.replayPutOff();
       await sleep(50);
     }
   }
@@ -119,11 +173,13 @@ export class PostgresFamily {
         "select count(*) from {}.event where state = 1 and outcome = 1 and id not in (select event from {}_handled)",
       ),
       effectsTwice: await this.number("select count(*) - count(distinct (message, sequence)) from {}_handled"),
+      effectsWrong: await this.number("select count(*) from {}_handled where wrong is not null"),
       effectInversions: await this.number(
         `select count(*) from (select sequence, lag(sequence) over (partition by message order by id) as earlier
          from {}_handled where not late) as effect where sequence < earlier`,
       ),
       handOutInversions: inversionsIn(runs),
+      unhandled: await this.number("select count(*) from {}.event where state = 1 and outcome <> 1"),
       overlaps: overlapsIn(runs),
       pending: await this.number("select count(*) from {}.event where state = 0"),
       lanesNotIdle: await this.number("select count(*) from {}.lane where status <> 0"),

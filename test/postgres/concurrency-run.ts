@@ -3,11 +3,14 @@ import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
-import { type Answers, message, send, spread } from "../concurrency/load.ts";
+import { type Answers, message, requestOf, send, spread } from "../concurrency/load.ts";
+import { sourcesFor } from "../prove/pushes.ts";
 import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const OLD = 60;
+/** Pushes that are stored before a process runs that has their source. */
+const EARLY = 20;
 
 export interface ConcurrencyTerms {
   readonly url: string;
@@ -26,6 +29,8 @@ export interface ConcurrencyReport {
   readonly handled: number;
   readonly retried: number;
   readonly duplicates: number;
+  /** How often a process that lacks a source left an event to the others, and how many attempts that cost. */
+  readonly putOff: PostgresFamily["putOff"];
   /** Of the old events, those that pruning has left. */
   readonly oldLeft: number;
   /** How many each process handled. */
@@ -38,9 +43,17 @@ export function runConcurrently(terms: ConcurrencyTerms): Promise<ConcurrencyRep
   const { url, processes, messages, seed, timeoutMs } = terms;
   return withPostgresFamily(url, async (family) => {
     await fillWithOld(family);
-    const children = await Promise.all(
-      Array.from({ length: processes }, (_, place) => family.add({ seed, failures: 0.05, prunes: place < 2 })),
+    const pushes = Array.from({ length: messages }, (_, index) => [fixtures.github({ id: `push-${index}` })]);
+    await fillWithPushes(family, pushes.slice(0, EARLY));
+    const wish = { seed, failures: 0.05 };
+    // The first one lacks a source, and meets its events alone.
+    await family.add({ ...wish, prunes: true });
+    await family.leftAlone(EARLY);
+    const having = Array.from({ length: processes - 1 }, (_, place) =>
+      family.add({ ...wish, prunes: place === 0, sources: ["messages", "code"] }),
     );
+    await Promise.all(having);
+    const { children } = family;
     const startedAt = performance.now();
     const fresh = Array.from({ length: messages }, (_, index) =>
       message(`m-${index}`, index % 10 === 3 ? "failed" : "delivery"),
@@ -48,7 +61,11 @@ export function runConcurrently(terms: ConcurrencyTerms): Promise<ConcurrencyRep
     // Lanes that go on while pruning takes them away.
     const old = Array.from({ length: OLD / 2 }, (_, index) => message(`gap-old-${2 * index}`).slice(1));
     const all = fresh.flatMap((events, index) => (old[index] === undefined ? [events] : [events, old[index]]));
-    const answers = await send(spread(all, children, seed));
+    const [answers, pushed] = await Promise.all([
+      send(spread(all, children, seed)),
+      send(spread(pushes, family.having("code"), seed, "code")),
+    ]);
+    for (const name of ["accepted", "duplicate", "late", "repeated"] as const) answers[name] += pushed[name];
     await family.settled(timeoutMs);
     const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
     await prunedOld(family);
@@ -56,7 +73,7 @@ export function runConcurrently(terms: ConcurrencyTerms): Promise<ConcurrencyRep
     const tally = (name: string) => family.number(`select sum(${name}) from {}.tally`);
     const byProcess = await family.rows<{ count: string }>("select count(*) from {}_handled group by pid order by 1");
     return {
-      ...{ seed, seconds, sent: all.flat().length, answers },
+      ...{ seed, seconds, sent: all.flat().length + pushes.length, answers, putOff: family.putOff },
       handled: await family.number("select count(*) from {}_handled"),
       retried: await tally("retried"),
       duplicates: await tally("duplicates"),
@@ -79,6 +96,15 @@ async function fillWithOld({ url, schema }: PostgresFamily): Promise<void> {
     await receiver.handle(incomingOf(signedRequest(event, { timestamp })));
   }
   await receiver.drain();
+  await receiver.stop();
+}
+
+/** Stored by a process that ends before it handles them. */
+async function fillWithPushes({ url, schema }: PostgresFamily, pushes: readonly (readonly object[])[]): Promise<void> {
+  const store = postgresStore(url, { schema, listen: false, maxConnections: 2 });
+  const receiver = createReceiver({ sources: sourcesFor(["code"], {}), store, logger: silentLogger });
+  const code = receiver.source("code").onAny(() => {});
+  for (const event of pushes.flat()) await code.handle(incomingOf(requestOf({ source: "code", event, copy: 0 })));
   await receiver.stop();
 }
 

@@ -1,8 +1,8 @@
 /** Processes that are killed, and a server that is restarted, while deliveries come: what was acknowledged is kept and done once. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KnownEvent } from "../../src/index.ts";
-import { seededRandom, shuffled } from "../../src/testing/index.ts";
-import { message } from "../concurrency/load.ts";
+import { fixtures, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { type Delivery, message, requestOf } from "../concurrency/load.ts";
+import { digestOf } from "../prove/pushes.ts";
 import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
 import type { PostgresServer } from "./server.ts";
 
@@ -44,7 +44,14 @@ export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
   return withPostgresFamily(terms.server.url, async (family) => {
     const startedAt = performance.now();
     const load = new CrashLoad(family, terms.seed);
-    for (let place = 0; place < PROCESSES; place++) await family.add({ failures: 0.02, seed: terms.seed });
+    for (let place = 0; place < PROCESSES; place++) {
+      // One of them lacks a source.
+      await family.add({
+        failures: 0.02,
+        seed: terms.seed,
+        sources: place === 0 ? ["messages"] : ["messages", "code"],
+      });
+    }
     const sending = load.run();
     sending.catch(() => {}); // It is awaited below, after the crashes.
     const slowestReturnMs = await crashAll(terms, family, load);
@@ -81,10 +88,11 @@ async function crashAll(terms: CrashTerms, family: PostgresFamily, load: CrashLo
       slowestReturnMs = Math.max(slowestReturnMs, Math.round(performance.now() - upAt));
     } else {
       const place = Math.floor(random() * PROCESSES);
-      await family.children[place]?.kill();
+      const child = family.children[place];
+      await child?.kill();
       // In the place of the old one, where deliveries go from now on.
       family.children.splice(place, 1);
-      await family.add({ failures: 0.02, seed });
+      await family.add({ failures: 0.02, seed, sources: child === undefined ? [] : family.sourcesOf(child) });
     }
     if ((index + 1) % 20 === 0) say(`${index + 1} of ${blows.length} blows, ${load.acknowledged.size} acknowledged`);
   }
@@ -99,6 +107,11 @@ async function lostOf(family: PostgresFamily, acknowledged: ReadonlySet<string>)
   return [...acknowledged].filter((name) => !stored.has(name)).length;
 }
 
+interface Sent extends Omit<Delivery, "child"> {
+  /** Its message, or the digest of its body, and its sequence. */
+  readonly name: string;
+}
+
 /** Sends each event until it is acknowledged, to whichever process there is. */
 class CrashLoad {
   readonly acknowledged = new Set<string>();
@@ -107,7 +120,7 @@ class CrashLoad {
   readonly strange: string[] = [];
   readonly #family: PostgresFamily;
   readonly #random: () => number;
-  readonly #queue: KnownEvent[] = [];
+  readonly #queue: Sent[] = [];
   readonly #listeners: (() => void)[] = [];
   #messages = 0;
   #enough = false;
@@ -139,20 +152,31 @@ class CrashLoad {
     }
   }
 
-  /** The events of some messages, mixed; some of them a second time. */
+  /** The events of some messages and as many pushes, mixed; some of them a second time. */
   #refill(): void {
-    const events = Array.from({ length: MIXED }, () => message(`m-${++this.#messages}`)).flat();
-    const repeated = events.filter(() => this.#random() < 0.2);
+    const events = Array.from({ length: MIXED }, () => this.#messageAndPush()).flat();
+    const repeated = events.filter(() => this.#random() < 0.2).map((sent) => ({ ...sent, copy: 1 }));
     this.#queue.push(...shuffled([...events, ...repeated], this.#random));
   }
 
-  async #untilAcknowledged(event: KnownEvent): Promise<void> {
+  #messageAndPush(): Sent[] {
+    const messageId = `m-${++this.#messages}`;
+    const push = fixtures.github({ id: messageId });
+    return [
+      ...message(messageId).map((event, index): Sent => {
+        return { source: "messages", event, copy: 0, name: `${messageId} ${index + 1}` };
+      }),
+      { source: "code", event: push, copy: 0, name: `${digestOf(JSON.stringify(push))} 0` },
+    ];
+  }
+
+  async #untilAcknowledged(sent: Sent): Promise<void> {
     for (;;) {
-      const { children } = this.#family;
+      const children = this.#family.having(sent.source);
       const child = children[Math.floor(this.#random() * children.length)];
-      const { status, outcome } = (await child?.deliver(event)) ?? { status: 0 };
+      const { status, outcome } = (await child?.pass(sent.source, requestOf(sent))) ?? { status: 0 };
       if (status === 200) {
-        if ("sequence" in event) this.acknowledged.add(`${event.data.messageId} ${event.sequence}`);
+        this.acknowledged.add(sent.name);
         for (const resolve of this.#listeners.splice(0)) resolve();
         return;
       }

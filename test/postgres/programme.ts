@@ -7,7 +7,8 @@ import { startPostgres } from "./server.ts";
 
 const SEED = 20_261_120;
 const HOUR_MS = 3_600_000;
-const EVENTS_OF_A_MESSAGE = 3;
+/** Those of a message, and a push. */
+const EVENTS_OF_A_MESSAGE = 3 + 1;
 
 const SIZES = {
   small: { events: 300, kills: 4, restarts: 1 },
@@ -38,6 +39,9 @@ export const postgres: Programme = {
         ...crashes.strange.slice(0, 5).map((answer) => `crashes: a delivery was answered with ${answer}`),
       ];
       if (crashes.lost > 0) problems.push(`crashes: ${crashes.lost} acknowledged events lost`);
+      if (load.putOff.events === 0) problems.push("load: no process met an event of a source that it lacks");
+      if (load.putOff.attempts > 0)
+        problems.push(`load: ${load.putOff.attempts} attempts by processes that lack the source`);
       if (load.handled !== load.sent) problems.push(`load: ${load.handled} of ${load.sent} handled`);
       if (load.duplicates !== load.answers.duplicate) problems.push(`load: ${load.duplicates} duplicates counted`);
       return { count: load.sent + crashes.acknowledged, unit: "events", problems };

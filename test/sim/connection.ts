@@ -1,4 +1,5 @@
 /** A process's connection to its store: each call is an await at which the process may end, and the store may fail it. */
+import type { Settle } from "../../src/inbox/store.ts";
 import type { InboxStore, Turn, TurnResult } from "../../src/index.ts";
 import type { Process, Surroundings } from "./process.ts";
 
@@ -23,12 +24,16 @@ export function connectionOf(
   const step = async (turn: Turn<unknown>): Promise<TurnResult> => {
     const result = await store.step(turn);
     if (turn.accepts.length + turn.settles.length > 0) surroundings.knock();
+    const isPutOff = (settle: Settle<unknown>) => settle.kind === "release" && settle.delayMs > 0;
+    if (!process.sources.includes("code")) surroundings.putOff(turn.settles.filter(isPutOff).length);
     return result;
   };
   return {
     ...store,
     open: (context) => calling("open", () => store.open(context)),
     step: (turn) => calling("step", () => step(turn)),
+    // A process without another source has none to ask for.
+    admit: (entries) => (entries.length === 0 ? store.admit(entries) : calling("admit", () => store.admit(entries))),
     extend: (leases, leaseMs) =>
       calling("extend", () => {
         if (surroundings.storeIs("leases are not renewed")) throw new Error("no answer");

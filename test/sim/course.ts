@@ -1,7 +1,7 @@
 /** What a seed decides before its world begins: the messages, how the receiver is set up, and all that goes wrong when. */
 import type { GapWait } from "../../src/index.ts";
 import { Dice } from "./dice.ts";
-import { type Sending, sendingsOf } from "./sendings.ts";
+import { pushesOf, type Sending, sendingsOf } from "./sendings.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -43,6 +43,8 @@ export interface Course {
   readonly seed: number;
   readonly place: "memory" | "sqlite" | "postgres";
   readonly processes: 1 | 2;
+  /** The inbox has events of a second source, which some processes lack. */
+  readonly hasPushes: boolean;
   readonly receiver: {
     readonly gapWait: GapWait;
     readonly concurrency: number;
@@ -71,7 +73,7 @@ export function courseOf(seed: number, place: Course["place"]): Course {
   const temper = dice.pick([0.2, 1, 1, 1.6]);
   const some = (most: number) => dice.whole(0, Math.round(most * temper));
   const list = <T>(length: number, make: () => T) => Array.from({ length }, make);
-  return {
+  const course: Omit<Course, "hasPushes"> = {
     ...{ seed, place },
     processes: dice.chance(0.4) ? 2 : 1,
     receiver: receiverOf(dice),
@@ -92,6 +94,11 @@ export function courseOf(seed: number, place: Course["place"]): Course {
       which: dice.next(),
     })),
   };
+  const pushDice = new Dice(seed, "pushes");
+  // A push has no signed time: one that a clock dates years back is pruned early, as docs/reliability.md says.
+  const hasPushes = pushDice.chance(0.4) && course.jumps.every(({ byMs }) => Math.abs(byMs) < YEAR);
+  if (!hasPushes) return { ...course, hasPushes };
+  return { ...course, hasPushes, processes: 2, sendings: [...course.sendings, ...pushesOf(pushDice, temper)] };
 }
 
 function receiverOf(dice: Dice): Course["receiver"] {

@@ -1,11 +1,16 @@
 /** Stores with a planted fault, which the simulation must find. */
 
 import type { LaneKey, NewEvent } from "../../src/inbox/record.ts";
-import type { Acceptance } from "../../src/inbox/store.ts";
+import type { Acceptance, Settle } from "../../src/inbox/store.ts";
 import type { InboxStore, Turn, TurnResult } from "../../src/index.ts";
 import { MemoryPlace, type Place } from "./places.ts";
 
-export const FLAWS = ["forgets fencing", "drops late events", "hands out out of order"] as const;
+export const FLAWS = [
+  "forgets fencing",
+  "drops late events",
+  "hands out out of order",
+  "counts an attempt for a process that lacks the source",
+] as const;
 export type Flaw = (typeof FLAWS)[number];
 
 /** A place in memory, sound or with a fault. */
@@ -13,6 +18,7 @@ export function controlledPlace(flaw: Flaw | null): Place {
   const place = new MemoryPlace({ forgetsFencing: flaw === "forgets fencing" });
   if (flaw === "drops late events") return withStep(place, dropLateEvents);
   if (flaw === "hands out out of order") return withStep(place, handOutAtOnce);
+  if (flaw === "counts an attempt for a process that lacks the source") return withStep(place, retryReleased);
   return place;
 }
 
@@ -59,4 +65,14 @@ async function handOutAtOnce(store: InboxStore<unknown>, turn: Turn<unknown>): P
   const accepts = turn.accepts.map((event) => ({ ...event, gapWaitMs: 0 }));
   const result = await store.step({ ...turn, accepts, lateEvents: "hand_out" });
   return { ...result, leases: result.leases.map((lease) => ({ ...lease, late: false, outOfOrder: false })) };
+}
+
+/** What is released for later has failed. */
+function retryReleased(store: InboxStore<unknown>, turn: Turn<unknown>): Promise<TurnResult> {
+  const failure = { code: "released", message: "It was released.", durationMs: 0 };
+  const settles = turn.settles.map((settle): Settle<unknown> => {
+    const isPutOff = settle.kind === "release" && settle.delayMs > 0;
+    return isPutOff ? { ...settle, kind: "retry", failure } : settle;
+  });
+  return store.step({ ...turn, settles });
 }

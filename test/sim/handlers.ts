@@ -1,5 +1,5 @@
 /** What a world's handlers do: write their row of the history, and go wrong in every way on the way there. */
-import { type HandlerContext, PermanentError, RetryAfter, type WebhookEvent } from "../../src/index.ts";
+import { type HandlerContext, PermanentError, RetryAfter } from "../../src/index.ts";
 import type { HandledEffect } from "../prove/history.ts";
 import type { Course } from "./course.ts";
 import { Dice } from "./dice.ts";
@@ -63,11 +63,11 @@ async function inTime({ process, manner, timeoutMs, write }: Omit<Handling, "ctx
   await process.pass("is in a handler");
 }
 
-export function effectOf(event: WebhookEvent, ctx: HandlerContext<unknown>): HandledEffect {
+export function effectOf(ctx: HandlerContext<unknown>): HandledEffect {
   return {
     identity: ctx.identity,
     messageId: ctx.meta.lane.messageId,
-    sequence: "sequence" in event && typeof event.sequence === "number" ? event.sequence : 0,
+    sequence: ctx.meta.sequence,
     attempt: ctx.attempt,
     late: ctx.outOfOrder,
     replay: ctx.replay,

@@ -15,9 +15,12 @@ export async function problemsOf(world: World): Promise<string[]> {
   return [
     ...breachLines(breachesOf(await historyOf(world, events))),
     ...world.service.strange.map((answer) => `answered ${answer}`),
+    ...world.wrong,
     ...(world.isStuck ? ["stuck: something waits, and nothing comes"] : []),
     ...(await misgauged(world, events)),
+    ...unhandled(events),
     ...overtried(world, events),
+    ...untried(world, events),
     ...(await triedAfterTheEnd(world, events)),
     ...handOutsDown(world),
   ];
@@ -72,6 +75,25 @@ async function misgauged({ observer }: World, events: readonly EventRecord[]): P
   return facts.flatMap(([name, kept, counted]) =>
     kept === counted ? [] : [`the inbox keeps ${kept} ${name} and has ${counted}`],
   );
+}
+
+/** Every event has a handler here, in a process that has its source. */
+function unhandled(events: readonly EventRecord[]): string[] {
+  return events
+    .filter(({ outcome }) => outcome === "unhandled")
+    .map(({ lane, sequence }) => `${lane.messageId} ${sequence} was recorded as unhandled`);
+}
+
+/** An attempt that no handler saw: who lacks an event's source leaves it as it is. A process that ends in a claim has used an attempt. */
+function untried({ course, handOuts }: World, events: readonly EventRecord[]): string[] {
+  if (course.mishaps.length + course.jumps.length + course.troubles.length > 0) return [];
+  const handedOut = (id: number) => handOuts.filter(({ event }) => event === id).length;
+  return events
+    .filter(({ id, attempts }) => attempts > handedOut(id))
+    .map(
+      ({ id, lane, sequence, attempts }) =>
+        `${lane.messageId} ${sequence} has ${attempts} attempts and ${handedOut(id)} hand-outs`,
+    );
 }
 
 /** An attempt too many (I7). */

@@ -1,5 +1,5 @@
 /** An operator's acts on what a world's inbox holds, at some of its processes or beside them. */
-import type { InboxStore, Receiver } from "../../src/index.ts";
+import type { InboxStore } from "../../src/index.ts";
 import type { OperatorsAct } from "./course.ts";
 import type { Process } from "./process.ts";
 
@@ -50,7 +50,7 @@ export class Operator {
   }
 }
 
-function asked({ inbox }: Receiver<unknown>, kind: OperatorsAct["kind"], id: number) {
+function asked({ inbox }: Process["receiver"], kind: OperatorsAct["kind"], id: number) {
   switch (kind) {
     case "replay":
       return inbox.replay(id);

@@ -1,8 +1,14 @@
 /** A process of a world: a receiver on a connection of its own, which dies or stands still at any await, whoever is in it. */
-import { createReceiver, type HandlerContext, type Receiver, type WebhookEvent } from "../../src/index.ts";
+import {
+  type Answer,
+  createReceiver,
+  type HandlerContext,
+  type IncomingWebhook,
+  type SourcesReceiver,
+} from "../../src/index.ts";
 import type { Clock, Timer } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { TEST_SECRET } from "../../src/testing/index.ts";
+import { type SourceName, sourcesFor } from "../prove/pushes.ts";
 import { connectionOf } from "./connection.ts";
 import type { Course } from "./course.ts";
 import { Dice } from "./dice.ts";
@@ -21,12 +27,23 @@ export interface Surroundings {
   storeIs(kind: Course["troubles"][number]["kind"]): boolean;
   /** Another process may have something to do now. */
   knock(): void;
-  handle(process: Process, event: WebhookEvent, ctx: HandlerContext<unknown>): unknown;
+  /** So many events were left to another process, which has their source. */
+  putOff(events: number): void;
+  handle(handed: HandedEvent): unknown;
+}
+
+/** An event as a handler of `source` receives it. */
+export interface HandedEvent {
+  readonly process: Process;
+  readonly source: SourceName;
+  readonly event: object;
+  readonly ctx: HandlerContext<unknown>;
 }
 
 export class Process {
   readonly name: string;
-  readonly receiver: Receiver<unknown>;
+  readonly receiver: SourcesReceiver<unknown>;
+  readonly sources: readonly SourceName[];
   /** As it goes in this process: with it, timers end or stand still. */
   readonly clock: Clock;
   /** It is being stopped as in a deployment, and takes no more deliveries. */
@@ -38,20 +55,34 @@ export class Process {
   #state: "runs" | "stands still" | "is dead" = "runs";
   #missed: (() => void)[] = [];
 
-  constructor(name: string, connection: Connection, surroundings: Surroundings) {
+  constructor(
+    { name, sources }: Pick<Process, "name" | "sources">,
+    connection: Connection,
+    surroundings: Surroundings,
+  ) {
     this.name = name;
+    this.sources = sources;
     this.#surroundings = surroundings;
     this.#connection = connection;
     this.clock = this.#ownClock();
     const { course } = surroundings;
     const random = new Dice(course.seed, `backoff of ${name}`).next;
-    this.receiver = createReceiver<unknown>({
-      ...{ secrets: TEST_SECRET, store: connectionOf(this, connection.store, surroundings), ...course.receiver },
+    const { gapWait, firstSequence, ...options } = course.receiver;
+    this.receiver = createReceiver({
+      ...{ sources: sourcesFor(sources, { gapWait, firstSequence }), ...options },
+      ...{ store: connectionOf(this, connection.store, surroundings) },
       ...{ clock: this.clock, random, logger: silentLogger },
     });
-    const handle = (event: WebhookEvent, ctx: HandlerContext<unknown>) => surroundings.handle(this, event, ctx);
-    this.receiver.onAny(handle);
-    if (course.takesLate) this.receiver.onLate(handle);
+    for (const source of sources) {
+      const handle = (event: object, ctx: HandlerContext<unknown>) =>
+        surroundings.handle({ process: this, source, event, ctx });
+      this.receiver.source(source).onAny(handle);
+      if (course.takesLate) this.receiver.source(source).onLate(handle);
+    }
+  }
+
+  handle(source: SourceName, incoming: IncomingWebhook): Promise<Answer> {
+    return this.receiver.source(source).handle(incoming);
   }
 
   get isDead(): boolean {

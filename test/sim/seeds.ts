@@ -42,7 +42,7 @@ export async function runSeed({ seed, postgresUrl, flaw, tells }: SeedTerms): Pr
   }
 }
 
-async function countsOf({ service, observer, place, befell }: World): Promise<Record<string, number>> {
+async function countsOf({ service, observer, place, befell, course, putOffs }: World): Promise<Record<string, number>> {
   // Every event has a handler here.
   const { unhandled: _unhandled, ...counters } = (await observer.stats()).counters;
   const effects = await place.effects();
@@ -50,6 +50,7 @@ async function countsOf({ service, observer, place, befell }: World): Promise<Re
   return {
     ...{ attempts: service.attempts, forged: service.forged.length, effects: effects.length },
     ...{ replays: effects.filter(({ replay }) => replay).length, died, stoodStill, restarted, clocksSet },
+    ...{ "worlds of two sources": Number(course.hasPushes), putOffs },
     ...counters,
   };
 }

@@ -1,6 +1,7 @@
 /** What the service sends in a world, and when: lifecycles with all that goes wrong on the way, and what is not the service's. */
 import type { KnownEvent } from "../../src/index.ts";
 import { fixtures, lifecycle } from "../../src/testing/index.ts";
+import type { SourceName } from "../prove/pushes.ts";
 import type { Dice } from "./dice.ts";
 
 const SECOND = 1_000;
@@ -11,6 +12,7 @@ export const BEGINNING = 1_760_000_000_000;
 
 /** Something that is delivered: until a 2xx is heard, or once. */
 export interface Sending {
+  readonly source: SourceName;
   /** Milliseconds after the world's beginning. */
   readonly at: number;
   /** An event, or a body that is none. */
@@ -31,8 +33,19 @@ export function sendingsOf(dice: Dice, temper: number): Sending[] {
   const messages = Array.from({ length: dice.whole(1, 4) }, (_, index) => `msg_${index + 1}`);
   const sendings = messages.flatMap((messageId) => ofMessage(dice, { messageId, temper, frozen }));
   if (dice.chance(0.3)) sendings.push(inbound(dice, frozen));
-  if (dice.chance(0.1)) sendings.push(noEvent(dice, frozen));
+  if (dice.chance(0.1)) sendings.push(noEvent(dice, "messages", frozen));
   return [...sendings, ...sendings.flatMap((sending) => beside(dice, sending, temper))];
+}
+
+/** What a second source sends: its events have no order, and each has a lane of its own. */
+export function pushesOf(dice: Dice, temper: number): Sending[] {
+  const pushes = Array.from({ length: dice.whole(1, 3) }, (_, index): Sending => {
+    const at = dice.between(0, 5 * MINUTE);
+    const event = fixtures.github({ id: `${index + 1}`.padStart(40, "0") });
+    return { source: "code", at, ...marked(dice, event, at), signed: "well", retried: true, frozen: false };
+  });
+  if (dice.chance(0.1)) pushes.push(noEvent(dice, "code", false));
+  return [...pushes, ...pushes.flatMap((push) => beside(dice, push, temper))];
 }
 
 interface Wish {
@@ -50,7 +63,8 @@ function ofMessage(dice: Dice, { messageId, temper, frozen }: Wish): Sending[] {
     // One that the service never sends leaves a gap for good.
     if (dice.chance(0.04 * temper)) continue;
     const at = occurredAfter + delayOf(dice, temper);
-    sendings.push({ at, ...marked(dice, event, occurredAfter), signed: "well", retried: true, frozen });
+    const content = marked(dice, event, occurredAfter);
+    sendings.push({ source: "messages", at, ...content, signed: "well", retried: true, frozen });
   }
   return sendings;
 }
@@ -68,7 +82,10 @@ function delayOf(dice: Dice, temper: number): number {
   return dice.spread(SECOND, 5 * MINUTE);
 }
 
-function marked(dice: Dice, event: KnownEvent, occurredAfter: number): Pick<Sending, "content" | "marker"> {
+/** An event, whose field `data` takes the marker. */
+type Markable = object & { readonly data?: object };
+
+function marked(dice: Dice, event: Markable, occurredAfter: number): Pick<Sending, "content" | "marker"> {
   const marker = `sent-${Math.floor(dice.next() * 2 ** 32).toString(16)}`;
   const data = { ...event.data, externalReference: marker };
   return { content: { ...event, occurredAt: BEGINNING + Math.round(occurredAfter), data }, marker };
@@ -76,15 +93,15 @@ function marked(dice: Dice, event: KnownEvent, occurredAfter: number): Pick<Send
 
 function inbound(dice: Dice, frozen: boolean): Sending {
   const at = dice.between(0, 5 * MINUTE);
-  return { at, ...marked(dice, fixtures.inbound(), at), signed: "well", retried: true, frozen };
+  return { source: "messages", at, ...marked(dice, fixtures.inbound(), at), signed: "well", retried: true, frozen };
 }
 
-function noEvent(dice: Dice, frozen: boolean): Sending {
+function noEvent(dice: Dice, source: SourceName, frozen: boolean): Sending {
   const at = dice.between(0, 5 * MINUTE);
-  return { at, content: `{"no": "event"`, marker: "no-event", signed: "well", retried: true, frozen };
+  return { source, at, content: `{"no": "event"`, marker: "no-event", signed: "well", retried: true, frozen };
 }
 
-/** More deliveries of the same: repeated by the service, with other content under its identity, or forged. */
+/** More deliveries of the same: repeated, with other content (under its identity, unless the body is the identity), or forged. */
 function beside(dice: Dice, sending: Sending, temper: number): Sending[] {
   const once = { ...sending, retried: false };
   const later = () => sending.at + dice.spread(1, 10 * MINUTE);
@@ -101,6 +118,6 @@ function beside(dice: Dice, sending: Sending, temper: number): Sending[] {
 }
 
 function remarked({ content }: Sending, marker: string): Pick<Sending, "content" | "marker"> {
-  const event = content as KnownEvent;
+  const event = content as Markable;
   return { content: { ...event, data: { ...event.data, externalReference: marker } }, marker };
 }

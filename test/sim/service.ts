@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { eventIdentity, type WebhookEvent } from "../../src/index.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import { incomingOf, RETRY_MINUTES, signedRequest } from "../../src/testing/index.ts";
+import { pushDelivery, pushIdentity, type SourceName } from "../prove/pushes.ts";
 import { Dice } from "./dice.ts";
 import type { Process } from "./process.ts";
 import type { Sending } from "./sendings.ts";
@@ -15,8 +16,8 @@ export interface ServiceOptions {
   readonly seed: number;
   readonly clock: Clock;
   readonly answersLost: number;
-  /** Those that a request can reach. */
-  readonly reachable: () => readonly Process[];
+  /** Those that a request of a source can reach. */
+  readonly reachable: (source: SourceName) => readonly Process[];
   /** How often the receivers' clock was set; null while it is wrong, so that they need not know a good signature. */
   readonly clockSettings: () => number | null;
   readonly say: (line: string) => void;
@@ -48,7 +49,7 @@ export class Service {
       if (sending.signed === "well") this.sent.push(name);
       else this.forged.push(sending.marker);
       const dice = new Dice(seed, `attempts at ${index}`);
-      clock.setTimeout(() => this.#attempt({ sending, text, name, dice, firstAt: clock.now() }, 0), sending.at);
+      clock.setTimeout(() => this.#attempt({ index, sending, text, name, dice, firstAt: clock.now() }, 0), sending.at);
     }
   }
 
@@ -68,7 +69,7 @@ export class Service {
     };
     const timer = clock.setTimeout(() => over("no answer in time"), ANSWER_MS);
     const isLost = task.dice.chance(answersLost);
-    const process = this.#chosen(task.dice);
+    const process = this.#chosen(task);
     if (process === undefined || (isLost && task.dice.chance(0.3))) return over("connection refused");
     void this.#deliver(task, process).then((status) => {
       if (isLost) return over(`${status}, which got lost`);
@@ -76,22 +77,25 @@ export class Service {
     });
   }
 
-  #chosen(dice: Dice): Process | undefined {
-    const processes = this.#options.reachable();
+  #chosen({ dice, sending }: Task): Process | undefined {
+    const processes = this.#options.reachable(sending.source);
     return processes.length === 0 ? undefined : dice.pick(processes);
   }
 
   /** A process that is dead or stands still answers nothing, or later. */
-  async #deliver({ sending, text, firstAt }: Task, process: Process): Promise<number> {
+  async #deliver({ index, sending, text, firstAt }: Task, process: Process): Promise<number> {
     const { clock, clockSettings } = this.#options;
     const timestamp = Math.floor(sending.frozen ? firstAt : clock.now());
     const secret = sending.signed === "wrongly" ? { secret: WRONG_SECRET } : {};
+    // A repeat of a push comes under another id and type.
+    const signing = sending.source === "code" ? pushDelivery(text, sending.retried ? 0 : index) : {};
     // What is altered on the way was another body when it was signed.
-    const { headers } = signedRequest(sending.signed === "altered" ? `${text} ` : text, { timestamp, ...secret });
+    const signed = sending.signed === "altered" ? `${text} ` : text;
+    const { headers } = signedRequest(signed, { timestamp, ...secret, ...signing });
     const body = new TextEncoder().encode(text);
     const settings = clockSettings();
     await process.pass("is sent a delivery");
-    const { status } = await process.receiver.handle(incomingOf({ method: "POST", headers, body }));
+    const { status } = await process.handle(sending.source, incomingOf({ method: "POST", headers, body }));
     await process.pass("answers a delivery");
     const allowed = sending.signed === "well" ? [200, 503] : [401, 503];
     const clockIsRight = settings !== null && settings === clockSettings();
@@ -102,6 +106,7 @@ export class Service {
 }
 
 interface Task {
+  readonly index: number;
   readonly sending: Sending;
   /** Its body. */
   readonly text: string;
@@ -115,8 +120,12 @@ function bodyOf({ content }: Sending): string {
 }
 
 /** The event's identity; the digest of a body that is none, as the quarantine has it. */
-function nameOf({ content }: Sending, text: string): string {
+function nameOf({ source, content }: Sending, text: string): string {
   const body = Buffer.from(text);
-  if (typeof content === "string") return createHash("sha256").update(body).digest("hex");
+  if (typeof content === "string") {
+    const scope = source === "code" ? JSON.stringify(source) : "";
+    return createHash("sha256").update(scope).update(body).digest("hex");
+  }
+  if (source === "code") return pushIdentity(body);
   return eventIdentity(content as WebhookEvent, body);
 }

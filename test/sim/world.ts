@@ -1,14 +1,16 @@
 /** One seed's world: processes on one inbox, a service that sends, and time that passes when all have settled. */
-import type { EventRecord, HandlerContext, InboxStore, WebhookEvent } from "../../src/index.ts";
+import type { EventRecord, InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
+import { type SourceName, wrongEvent } from "../prove/pushes.ts";
 import type { Course, Mishap } from "./course.ts";
+import { Dice } from "./dice.ts";
 import { effectOf, handleBy, mannerOf } from "./handlers.ts";
 import { Operator } from "./operator.ts";
 import { patientClock } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
-import { Process, type Surroundings } from "./process.ts";
+import { type HandedEvent, Process, type Surroundings } from "./process.ts";
 import { BEGINNING } from "./sendings.ts";
 import { Service } from "./service.ts";
 
@@ -23,6 +25,7 @@ const OBSERVER = thisInstance();
 
 /** An event's start in a handler. */
 export interface HandOut {
+  readonly event: number;
   readonly lane: string;
   readonly sequence: number;
   readonly flagged: boolean;
@@ -33,6 +36,8 @@ export class World implements Surroundings {
   readonly clock: FakeClock;
   readonly service: Service;
   readonly handOuts: HandOut[] = [];
+  /** Events that reached a handler other than they should. */
+  readonly wrong: string[] = [];
   /** What happened, for whoever reads it. */
   readonly story: string[] = [];
   /** The world's own look into the inbox, which no mishap befalls. */
@@ -40,6 +45,8 @@ export class World implements Surroundings {
   readonly place: Place;
   /** How often what befell a process, and its clock. */
   readonly befell = { "stands still": 0, dies: 0, restarts: 0, "is set": 0 };
+  /** How often a process left an event to another, which has its source. */
+  putOffs = 0;
   isStuck = false;
   readonly #observed: Connection;
   readonly #operator: Operator;
@@ -65,7 +72,7 @@ export class World implements Surroundings {
     this.#operator = new Operator(this.observer, () => this.#running(), this.say);
     this.service = new Service({
       ...{ seed: course.seed, clock: this.clock, answersLost: course.answersLost, say: this.say },
-      reachable: () => this.#processes.filter(({ isLeaving }) => !isLeaving),
+      reachable: (source) => this.#processes.filter(({ isLeaving, sources }) => !isLeaving && sources.includes(source)),
       clockSettings: () => (Math.abs(this.#wrongByMs) > HARMLESS_MS ? null : this.#clockSettings),
     });
   }
@@ -128,11 +135,17 @@ export class World implements Surroundings {
     }, 100);
   }
 
-  handle(process: Process, event: WebhookEvent, ctx: HandlerContext<unknown>): unknown {
-    const effect = effectOf(event, ctx);
+  putOff(events: number): void {
+    this.putOffs += events;
+  }
+
+  handle({ process, source, event, ctx }: HandedEvent): unknown {
+    const effect = effectOf(ctx);
+    const wrong = wrongEvent(source, event, ctx);
+    if (wrong !== null) this.wrong.push(wrong);
     const manner = mannerOf(this.course, ctx, this.#isHealed);
     const { messageId, sequence, late, replay } = effect;
-    this.handOuts.push({ lane: messageId, sequence, flagged: late || replay });
+    this.handOuts.push({ event: ctx.meta.eventId, lane: messageId, sequence, flagged: late || replay });
     const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
     this.say(`${process.name} handles ${messageId} ${sequence}, attempt ${ctx.attempt}${flags}: ${manner}`);
     const write = () => ctx.commit((tx) => this.place.write(tx, effect));
@@ -148,12 +161,20 @@ export class World implements Surroundings {
   }
 
   #start(): void {
-    const process = new Process(`process ${++this.#started}`, this.place.connect(), this);
+    const name = `process ${++this.#started}`;
+    const process = new Process({ name, sources: this.#sourcesOf(name) }, this.place.connect(), this);
     this.#processes.push(process);
     const open = () => {
       process.receiver.start().catch(() => process.clock.setTimeout(open, 1_000));
     };
     open();
+  }
+
+  /** As in a deployment that adds a source: some processes have it, and in the end one has. */
+  #sourcesOf(name: string): readonly SourceName[] {
+    const { hasPushes, seed } = this.course;
+    const lacksIt = !this.#isHealed && new Dice(seed, `sources of ${name}`).chance(0.5);
+    return hasPushes && !lacksIt ? ["messages", "code"] : ["messages"];
   }
 
   #standStill(process: Process, ms: number): void {
@@ -192,6 +213,9 @@ export class World implements Surroundings {
     this.#isHealed = true;
     if (Math.abs(this.#wrongByMs) > HARMLESS_MS) this.#setClock(0);
     for (const process of this.#processes) process.goOn();
+    const [first] = this.#processes;
+    const isLacking = this.course.hasPushes && this.#processes.every(({ sources }) => !sources.includes("code"));
+    if (first !== undefined && isLacking) void this.#restart(first, 1_000);
     const deadline = this.clock.monotonic() + LONGEST_END_MS;
     for (;;) {
       if (this.#processes.length === this.course.processes) await this.#operator.unblockAll();
