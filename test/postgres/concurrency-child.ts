@@ -39,7 +39,9 @@ async function upkeep(): Promise<void> {
 for (const name of options.sources) {
   const source = receiver.source(name);
   const handler = (event: object, ctx: HandlerContext<PgClient>) => handle(name, event, ctx);
-  source.onAny(handler).onLate(handler);
+  source.onAny(handler);
+  // Nothing that GitHub sends can be late.
+  if (name === "messages") source.onLate(handler);
 }
 const deliveries = { handle: (incoming: IncomingWebhook, name: SourceName) => receiver.source(name).handle(incoming) };
 member.answerParent(deliveries, async () => {

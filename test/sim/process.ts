@@ -77,7 +77,8 @@ export class Process {
       const handle = (event: object, ctx: HandlerContext<unknown>) =>
         surroundings.handle({ process: this, source, event, ctx });
       this.receiver.source(source).onAny(handle);
-      if (course.takesLate) this.receiver.source(source).onLate(handle);
+      // Nothing that GitHub sends can be late.
+      if (course.takesLate && source === "messages") this.receiver.source(source).onLate(handle);
     }
   }
 
