@@ -262,8 +262,10 @@ export class Receiver<Tx = unknown, E extends SourceEvents = SourceEvents> exten
   }
 
   /**
-   * Registers a handler of events that arrive below their message's cursor. Other handlers do not receive them (RCV-7). They are
-   * outbound, so they have `event.messageId` and `event.sequence`.
+   * Registers a handler of events that arrive below their lane's cursor. Other handlers do not receive them (RCV-7). Those of the messaging
+   * service are outbound, so they have `event.messageId` and `event.sequence`. A source by position must have one.
+   *
+   * @throws SetupError if no event of the source can be late
    */
   onLate(handler: Handler<E["late"], Tx>): this {
     this.#served.handlers.onLate(handler);
@@ -407,7 +409,7 @@ export class SourceView<Tx = unknown, E extends SourceEvents = SourceEvents> {
     return this;
   }
 
-  /** Registers a handler of events that arrive below their lane's cursor: only a source with an order has them. */
+  /** As `Receiver.onLate`. */
   onLate(handler: Handler<E["late"], Tx>): this {
     this.#served.handlers.onLate(handler);
     return this;
