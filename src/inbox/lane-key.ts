@@ -24,13 +24,15 @@ export const ORDERS = {
   arrival: "arrival",
 } as const satisfies Record<LaneTag, LaneOrder | null>;
 
+export const LANE_TAGS = Object.keys(ORDERS) as [LaneTag, ...LaneTag[]];
+
 /** Whether lanes with this tag are of a source besides the messaging service. */
 export function isOfSource(tag: LaneTag): boolean {
-  return tag === "single" || tag === "position" || tag === "arrival";
+  return tag === "single" || isSharedLane(tag);
 }
 
-/** Whether a lane with this tag contains events of another source that may be about different people. */
-export function isShared(tag: LaneTag): boolean {
+/** Whether a lane with this tag has several events of another source, which may be about different people. */
+export function isSharedLane(tag: LaneTag): boolean {
   return tag === "position" || tag === "arrival";
 }
 

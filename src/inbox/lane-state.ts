@@ -1,7 +1,7 @@
 /** Lanes as objects with all their events, as memory and Postgres hold them. */
 import { type Missing, PLACES } from "./gap.ts";
 import { type Arrival, countDuplicates, LaneRules, type LateEvents, type Leased, leaseOf } from "./lane.ts";
-import { isOfSource, type LaneOrder, ORDERS } from "./lane-key.ts";
+import { type LaneOrder, ORDERS } from "./lane-key.ts";
 import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
 import type {
   AttemptRecord,
@@ -346,7 +346,7 @@ export function countDuplicate(tally: Tally, first: LaneEvent, signedAt: number 
 export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Acceptance, { outcome: "duplicate" }> {
   const { id, digest, signedAt, state, lane } = first;
   const duplicate = { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict } as const;
-  return isOfSource(lane.key.tag) ? { ...duplicate, reference: lane.externalReference } : duplicate;
+  return lane.key.tag === "single" ? { ...duplicate, reference: lane.externalReference } : duplicate;
 }
 
 /** @param acceptIndex - as `leaseOf` */

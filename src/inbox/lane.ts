@@ -10,7 +10,7 @@ import {
 } from "./gap.ts";
 import { isOfSource } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
-import type { EventId, EventState, LaneOrder, LaneStatus, NewEvent, OnDead } from "./record.ts";
+import type { EventId, EventState, LaneStatus, NewEvent, OnDead } from "./record.ts";
 import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
 import { meetsPrecondition } from "./store-rules.ts";
 
@@ -69,7 +69,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
 
   /** Sets what `arming` says, without storing it. A lane that was ready keeps its place among the ready ones. @returns as `rearm` */
   apply(lane: L, arming: Arming<E>): boolean {
-    const beginsToWait = arming.status === "gap" && lane.gapSince === null && isContiguous(this.#port.order(lane));
+    const beginsToWait = arming.status === "gap" && lane.gapSince === null && this.#port.order(lane) === "sequence";
     lane.gapSince = arming.gapSince;
     if (arming.status === "idle") schedule(lane, "idle", null);
     else if (arming.status === "gap") schedule(lane, "gap", arming.dueAt);
@@ -146,7 +146,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     const order = this.#port.order(lane);
     const sequence = order === "arrival" ? id : order === "position" ? this.#sequenceAt(lane, given) : given;
     const late = order !== null && lane.cursor !== null && sequence < lane.cursor;
-    return { sequence, late, state: late && lateEvents === "record" && isContiguous(order) ? "late" : "pending" };
+    return { sequence, late, state: late && lateEvents === "record" && order === "sequence" ? "late" : "pending" };
   }
 
   /**
@@ -262,7 +262,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     port.finish(lane, event, "discarded", null);
     port.tally.count("discarded");
     const expected = expectedSequence({ cursor: lane.cursor, firstSequence: port.firstSequence });
-    if (isContiguous(port.order(lane)) && event.sequence === expected) moveCursor(lane, event.sequence);
+    if (port.order(lane) === "sequence" && event.sequence === expected) moveCursor(lane, event.sequence);
     const continues =
       lane.status === "leased"
         ? lane.leased !== event.id
@@ -360,11 +360,6 @@ export function leaseOf(
     head,
     acceptIndex,
   };
-}
-
-/** Whether a sequence can be missing: between two positions nothing is. */
-function isContiguous(order: LaneOrder | null): boolean {
-  return order === "sequence";
 }
 
 /** Sets what a lane does next, and that nobody holds it. */

@@ -1,5 +1,5 @@
 /**
- * Small rules that every store applies the same way: who may open an inbox, how far a claim goes, what an audit row says, and which
+ * Small rules that every store applies the same way: who may open an inbox, what is old enough to prune, how far a claim goes, what an audit row says, and which
  * functions `ctx.commit` refuses, because they would silently break "exactly once".
  */
 
@@ -8,6 +8,19 @@ import { SetupError, StoreError } from "../errors.ts";
 import { isPromise } from "../internal/options.ts";
 import type { EventRecord, EventState, LaneRecord, TransferredLane } from "./record.ts";
 import type { Act, AsFound, AskedRules, Effect, EntryPreset, InboxRules, Page } from "./store.ts";
+
+/** The times from which pruning counts ages. */
+export interface RetentionEnds {
+  /** Not after the newest signed time: a clock that jumped ahead must not delete what has one. */
+  readonly timed: number;
+  /** The clock's: where no time is signed there is no other. */
+  readonly untimed: number;
+}
+
+/** @param newestSigned - epoch milliseconds; null if no time was ever signed */
+export function retentionEnds(now: number, newestSigned: number | null): RetentionEnds {
+  return { timed: Math.min(now, newestSigned ?? now), untimed: now };
+}
 
 /**
  * The rules that apply from now on: a receiver states them at each open, other openers take the recorded ones.

@@ -285,7 +285,7 @@ export type Acceptance =
       readonly signedAt: number;
       /** This delivery's parsed content differs from the accepted event: it was not handled. */
       readonly conflict: boolean;
-      /** Of a source besides the messaging service: the reference of the delivery that was accepted first. */
+      /** In a `single` lane: the reference of the delivery that was accepted first. A lane of several has none. */
       readonly reference?: string | null;
     }
   /** Only this row could not be stored; the others were. */

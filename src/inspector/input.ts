@@ -1,9 +1,10 @@
 /** Checks the fields of a request before the inbox gets them. A refusal names the field, never its value. */
+import { LANE_TAGS } from "../inbox/lane-key.ts";
 import type { EventState } from "../inbox/record.ts";
 import type { EventQuery, LaneQuery } from "../inbox/store.ts";
 import { isRecord, suggestion } from "../internal/options.ts";
 import type { BulkQuery } from "../receiver/bulk.ts";
-import { EVENT_STATES, LANE_STATUSES, LANE_TAGS } from "../receiver/queries.ts";
+import { EVENT_STATES, LANE_STATUSES } from "../receiver/queries.ts";
 import { type InspectorAnswer, refused, unreadableBody } from "./http.ts";
 import type { ApiCall } from "./route.ts";
 

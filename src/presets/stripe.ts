@@ -57,16 +57,18 @@ const definition: SourceDefinition<StripeEvent> = {
     return textOf(id) === undefined || textOf(type) === undefined ? { ok: false, code: "invalid_event" } : parsed;
   },
   identify: (event) => event.id,
-  describe({ type, created, data }) {
-    const object: Readonly<Record<string, unknown>> = { ...data?.object };
-    return { type, reference: textOf(object.id), ...(Number.isSafeInteger(created) && { occurredAt: created * 1000 }) };
+  describe(event) {
+    const { type, created } = event;
+    return { type, reference: objectId(event), ...(Number.isSafeInteger(created) && { occurredAt: created * 1000 }) };
   },
-  lane({ data }) {
-    const object: Readonly<Record<string, unknown>> = { ...data?.object };
-    return textOf(object.id) ?? null;
-  },
+  lane: (event) => objectId(event) ?? null,
   position: ({ created }) => (Number.isSafeInteger(created) ? created : null),
 };
+
+function objectId({ data }: StripeEvent): string | undefined {
+  const object: Readonly<Record<string, unknown>> = { ...data?.object };
+  return textOf(object.id);
+}
 
 /**
  * Receives Stripe's events. The time and the body are signed; `event.id` is the identity. Events of one object (`data.object.id`) share a lane

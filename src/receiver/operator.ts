@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import { OncehookError } from "../errors.ts";
 import type { Released } from "../inbox/handlers.ts";
-import { isShared } from "../inbox/lane-key.ts";
+import { isOfSource, isSharedLane, LANE_TAGS } from "../inbox/lane-key.ts";
 import type {
   AttemptRecord,
   AuditRecord,
@@ -290,7 +290,9 @@ export async function* exportSubject(store: SubjectStore, subject: Subject): Asy
   for await (const lane of lanesOf(store, await candidates(store, subject))) {
     if (!isAbout(lane, () => lane.events.flatMap(bodiesOf))) continue;
     // The other events of a lane of several may be about somebody else.
-    const own = isShared(lane.key.tag) ? lane.events.filter((event) => bodiesOf(event).some(isNamedIn)) : lane.events;
+    const own = isSharedLane(lane.key.tag)
+      ? lane.events.filter((event) => bodiesOf(event).some(isNamedIn))
+      : lane.events;
     for (const event of own) if (holdsData(lane, event)) yield exportedEvent(lane, event);
   }
   const quarantined = allPages((page) => store.findQuarantined({ ...page, limit: QUARANTINED_PER_PAGE }));
@@ -308,8 +310,7 @@ async function candidates(store: SubjectStore, subject: Subject): Promise<readon
     for await (const { id } of allPages((page) => store.findLanes({ ...query, ...page, limit: LANES_PER_LIST })))
       ids.add(id);
   };
-  await take({ tag: "unlaned" });
-  for (const tag of ["single", "position", "arrival"] as const) await take({ tag });
+  for (const tag of LANE_TAGS) if (tag === "unlaned" || isOfSource(tag)) await take({ tag });
   if ("peer" in subject) {
     await take({ peer: subject.peer });
     await take({ peer: null });

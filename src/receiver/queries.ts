@@ -1,6 +1,7 @@
 /** Checks an operator's queries and acts before a store sees them: a misspelt filter would find everything, an empty subject erase it. */
 
-import type { EventState, LaneId, LaneKey, LaneStatus, LaneTag, QuarantineRecord } from "../inbox/record.ts";
+import { LANE_TAGS } from "../inbox/lane-key.ts";
+import type { EventState, LaneId, LaneKey, LaneStatus, QuarantineRecord } from "../inbox/record.ts";
 import type { Act, EventQuery, LaneQuery, Page, QuarantineQuery } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -11,14 +12,6 @@ const SHORTEST_SUBJECT = 3;
 /** Returns the value for the store, or throws a `SetupError` that says what the filter takes. */
 type Check = (name: string, value: unknown) => unknown;
 
-export const LANE_TAGS = [
-  "outbound",
-  "inbound",
-  "unlaned",
-  "single",
-  "position",
-  "arrival",
-] as const satisfies readonly LaneTag[];
 export const EVENT_STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
 export const LANE_STATUSES = [
   "idle",

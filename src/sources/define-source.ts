@@ -408,7 +408,8 @@ function placeOf<Event extends object>(definition: Laned<Event>, event: Event, k
   const position = definition.position(event, kept);
   if (position === null) return ALONE;
   const isValid = Number.isSafeInteger(position) && position >= 0 && position <= HIGHEST_POSITION;
-  return isValid ? { tag: "position", lane, sequence: position === 0 ? 0 : position } : null;
+  // Without the sign of -0.
+  return isValid ? { tag: "position", lane, sequence: Math.abs(position) } : null;
 }
 
 /** The text that stands for an API client: a tenant's events are apart from those of all others. */

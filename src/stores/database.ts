@@ -1,5 +1,6 @@
 /** What the databases of the inbox share: numbers for words, the schema, and the rules that an inbox has. */
 import { SetupError } from "../errors.ts";
+import { isOfSource, LANE_TAGS, type LaneOrder, ORDERS } from "../inbox/lane-key.ts";
 import type { EventState, InboxStats, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
 import type { InboxRules, OpenContext } from "../inbox/store.ts";
 
@@ -15,7 +16,12 @@ export const TAG = {
 } as const satisfies Record<LaneTag, number>;
 
 /** The tags of sources besides the messaging service. */
-export const TAGS_OF_SOURCES = [TAG.single, TAG.position, TAG.arrival] as const;
+export const TAGS_OF_SOURCES: readonly number[] = LANE_TAGS.filter(isOfSource).map((tag) => TAG[tag]);
+
+/** The order of a lane's events, by the number of its tag. */
+export const ORDER_OF_TAG: Readonly<Record<number, LaneOrder | null>> = Object.fromEntries(
+  LANE_TAGS.map((tag) => [TAG[tag], ORDERS[tag]]),
+);
 
 /** From `ready` on, a lane waits to be claimed (index `oncehook_lane_due`): one comparison, which a list of codes is not. */
 export const STATUS = {

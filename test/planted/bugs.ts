@@ -204,9 +204,9 @@ export const BUGS: readonly Bug[] = [
     says: LOST,
     edits: [
       edit(
-        "src/stores/sqlite/prune.ts",
-        "newest < 0 ? work.now : Math.min(work.now, newest)",
-        "newest < 0 ? work.now : Math.max(work.now, newest)",
+        "src/inbox/store-rules.ts",
+        "timed: Math.min(now, newestSigned ?? now)",
+        "timed: Math.max(now, newestSigned ?? now)",
       ),
     ],
   },

@@ -112,7 +112,7 @@ describe("holdBackMs", () => {
     return { clock, receiver, seen, send };
   }
 
-  it("waits in drain() for what is held back, within its budget", async () => {
+  it("waits in drain() for events that are held back, within its budget", async () => {
     const { clock, receiver, seen, send } = holding(2_000);
     await send("b", 2);
     const drained = receiver.drain({ budgetMs: 10_000 });

@@ -8,7 +8,7 @@ import { MemoryPlace, type Place } from "./places.ts";
 export const FLAWS = [
   "forgets fencing",
   "drops late events",
-  "hands out out of order",
+  "passes events out of order",
   "counts an attempt for a process that lacks the source",
 ] as const;
 export type Flaw = (typeof FLAWS)[number];
@@ -17,7 +17,7 @@ export type Flaw = (typeof FLAWS)[number];
 export function controlledPlace(flaw: Flaw | null): Place {
   const place = new MemoryPlace({ forgetsFencing: flaw === "forgets fencing" });
   if (flaw === "drops late events") return withStep(place, dropLateEvents);
-  if (flaw === "hands out out of order") return withStep(place, handOutAtOnce);
+  if (flaw === "passes events out of order") return withStep(place, handOutAtOnce);
   if (flaw === "counts an attempt for a process that lacks the source") return withStep(place, retryReleased);
   return place;
 }

@@ -1,10 +1,11 @@
 /** Acts of an operator on an inbox in memory, erasing, and pruning. */
 
-import { isShared } from "../../inbox/lane-key.ts";
+import { isSharedLane } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent } from "../../inbox/lane-state.ts";
 import type { EventId } from "../../inbox/record.ts";
 import type { Act, ActResult, PrunePolicy, PruneResult } from "../../inbox/store.ts";
+import { retentionEnds } from "../../inbox/store-rules.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
 import { acceptInMemory, hexText } from "./batch.ts";
 import { type MemoryLanes, type MemoryQuarantine, type MemoryState, removeLane } from "./state.ts";
@@ -66,7 +67,7 @@ function erase({ state, rules, now }: MemoryLanes, subject: Subject): ActResult 
   let count = 0;
   for (const lane of lanes) {
     const isNamed = ({ id }: LaneEvent) => bodiesOf(state, id).some(isNamedIn);
-    const about = isShared(lane.key.tag) ? lane.events.filter(isNamed) : lane.events;
+    const about = isSharedLane(lane.key.tag) ? lane.events.filter(isNamed) : lane.events;
     count += about.filter((event) => holdsData(state, event)).length;
     rules.erase(lane, about === lane.events ? null : new Set(about.map(({ id }) => id)));
     for (const { id } of about) state.bodies.delete(id);
@@ -93,9 +94,8 @@ function bodiesOf(state: MemoryState, event: EventId): Uint8Array[] {
 }
 
 export function pruneMemory({ state, now }: MemoryLanes, policy: PrunePolicy): PruneResult {
-  // A clock that jumped ahead of the signed times must not delete what has one.
-  const guarded = Math.min(now, state.newestSignedAt ?? now);
-  const cutOffOf = ({ untimed }: { readonly untimed: boolean }) => (untimed ? now : guarded);
+  const ends = retentionEnds(now, state.newestSignedAt);
+  const cutOffOf = ({ untimed }: { readonly untimed: boolean }) => (untimed ? ends.untimed : ends.timed);
   const events = [...state.events.values()];
   const bodies = events.filter((event) => hasOldBody(event, policy, cutOffOf(event)));
   const old = events.filter((event) => isOld(event, policy, cutOffOf(event)));

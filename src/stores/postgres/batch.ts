@@ -29,7 +29,16 @@ import type {
 import { roomLeft } from "../../inbox/store-rules.ts";
 import { sameContent } from "../../internal/json.ts";
 import { TAG } from "../database.ts";
-import { bytesText, nullableBytes, textBytes } from "./encoding.ts";
+import {
+  bytesText,
+  columnNames,
+  columns,
+  nullableBytes,
+  textBytes,
+  transposed,
+  unnested,
+  type Values,
+} from "./encoding.ts";
 import {
   conflictsAmong,
   idsIn,
@@ -108,8 +117,9 @@ function bodyOfNew(event: NewEvent | undefined): Body {
   return event === undefined ? NO_BODY : { raw: event.raw, head: event.head ?? null };
 }
 
-const STORED_TYPES = `select w.place, k.name as type from unnest($1::bytea[], $2::smallint[], $3::bytea[], $4::bytea[])
-  with ordinality as w (client, tag, message, identity, place) join {}.client c on c.name = w.client
+const NAMED = columns("client bytea, tag smallint, message bytea, identity bytea");
+const STORED_TYPES = `select w.place, k.name as type from ${unnested(NAMED, 0)}
+  with ordinality as w (${columnNames(NAMED)}, place) join {}.client c on c.name = w.client
   cross join lateral (select id from {}.lane where client = c.id and tag = w.tag and message = w.message limit 1) l
   cross join lateral (select kind from {}.event where lane = l.id and identity is not distinct from w.identity limit 1) e
   join {}.kind k on k.id = e.kind`;
@@ -121,14 +131,11 @@ const STORED_TYPES = `select w.place, k.name as type from unnest($1::bytea[], $2
 export async function withStoredTypes(inbox: PgInbox, turn: Turn<PgClient>): Promise<Turn<PgClient>> {
   const doubtful = turn.accepts.filter((event) => isOfSource(event.lane.tag) && !inbox.names.knows([event]));
   if (doubtful.length === 0) return turn;
-  const keys = [
-    doubtful.map(({ lane }) => textBytes(lane.apiClientId)),
-    doubtful.map(({ lane }) => TAG[lane.tag]),
-    doubtful.map(({ lane }) => textBytes(lane.messageId)),
-    doubtful.map(({ identity }) => nullableBytes(identity ?? null)),
-  ];
+  const keys = doubtful.map(({ lane, identity = null }): Values => {
+    return [textBytes(lane.apiClientId), TAG[lane.tag], textBytes(lane.messageId), nullableBytes(identity)];
+  });
   const rows = await withSession(inbox.access, (session) =>
-    session.rows<{ place: number; type: Buffer }>("stored_types", STORED_TYPES, keys),
+    session.rows<{ place: number; type: Buffer }>("stored_types", STORED_TYPES, transposed(NAMED, keys)),
   );
   const types = new Map(rows.map(({ place, type }) => [doubtful[place - 1], bytesText(type)]));
   const accepts = turn.accepts.map((event) => {

@@ -1,11 +1,12 @@
 /** Locks lanes, reads them, and finds due ones. Lanes are locked first and their events read in a later statement; otherwise wake-ups are lost. */
 
 import { PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
+import { isSharedLane } from "../../inbox/lane-key.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
 import { sameContent } from "../../internal/json.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
-import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested } from "./encoding.ts";
+import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested, type Values } from "./encoding.ts";
 import type { Names } from "./names.ts";
 import { both, CLOCK, type PgSession } from "./session.ts";
 import { GAP, NEW_LANE, WHOLE_EVENT } from "./statements.ts";
@@ -98,22 +99,23 @@ export const LANE_IDS_OF_MESSAGE = (
     select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
 const EVENTS = `select ${eventColumns("e")} from {}.event e where lane = any($1::bigint[])`;
+const IDENTITY = columns("lane bigint, identity bytea");
+const PLACE = columns("lane bigint, seq bigint");
 /** More events of one lane than a batch can end: it retires 256 at most. */
 const MOST_ENDED = 300;
 const PENDING = `select ${eventColumns("e")} from {}.event e where lane = w.lane and identity is not null and state = 0`;
 /**
  * Of lanes that may hold many events of another source, only what the rules look at: the leased one of `$2`, the lowest pending ones, the
- * one that was held back first, those with the identities of `$3` and `$4`, and the last one of each position of `$5` and `$6`. Some may
- * come twice.
+ * one that was held back first, those with the identities of `IDENTITY`, and the last one of each position of `PLACE`. Some may come twice.
  */
 const FEW_EVENTS = `select k.* from unnest($1::bigint[]) as w (lane) cross join lateral (
     (${PENDING} and not late order by seq, id limit ${MOST_ENDED})
     union all (${PENDING} and late order by seq, id limit ${MOST_ENDED})
     union all (${PENDING} and gap_wait > 0 and not late and not forced order by id limit 1)) k
   union all select ${eventColumns("e")} from {}.event e where id = any($2::bigint[])
-  union all select k.* from unnest($3::bigint[], $4::bytea[]) as w (lane, identity) cross join lateral (
+  union all select k.* from ${unnested(IDENTITY, 2)} as w (${columnNames(IDENTITY)}) cross join lateral (
     select ${eventColumns("e")} from {}.event e where lane = w.lane and identity = w.identity) k
-  union all select k.* from unnest($5::bigint[], $6::bigint[]) as w (lane, seq) cross join lateral (
+  union all select k.* from ${unnested(PLACE, 2 + IDENTITY.length)} as w (${columnNames(PLACE)}) cross join lateral (
     select ${eventColumns("e")} from {}.event e where lane = w.lane and seq >= w.seq and seq < w.seq + ${PLACES}
     order by seq desc limit 1) k`;
 
@@ -154,13 +156,14 @@ export async function readLanes(
   expected: ReadonlyMap<number, readonly Expected[]> | null = null,
 ): Promise<LaneState[]> {
   if (rows.length === 0) return [];
-  const isLong = ({ tag }: PgLaneRow) => expected !== null && (tag === TAG.position || tag === TAG.arrival);
+  const isLong = ({ tag }: PgLaneRow) => expected !== null && isSharedLane(tagWord(tag));
   const long = rows.filter(isLong);
   const whole = long.length === 0 ? rows : rows.filter((row) => !isLong(row));
+  const ids = [arrayOf("bigint", idsIn(whole))];
   const [eventRows, gapRows] = await both(
     session,
-    () => session.rows<PgEventRow>("events", EVENTS, [arrayOf("bigint", idsIn(whole))]),
-    () => session.rows<GapRow>("gaps", GAPS, [arrayOf("bigint", idsIn(whole))]),
+    () => session.rows<PgEventRow>("events", EVENTS, ids),
+    () => session.rows<GapRow>("gaps", GAPS, ids),
   );
   const few = expected === null || long.length === 0 ? [] : await readFew(session, long, expected);
   // Sorted here, because with `order by` the planner may read all events in the order of their ids.
@@ -193,32 +196,23 @@ async function readFew(
   );
   const leased = lanes.flatMap((lane) => lane.leased ?? []);
   const found = new Map<number, PgEventRow>();
+  let identities: Values[] = wanted.map(({ lane, identity = "" }) => [lane, textBytes(identity)]);
   let places = wanted
     .filter(({ tag }) => tag === TAG.position)
-    .map(({ lane, sequence }) => ({ lane, from: sequence * PLACES }));
-  let identities = wanted.map(({ lane, identity = "" }) => ({ lane, identity: textBytes(identity) }));
+    .map(({ lane, sequence }) => [lane, sequence * PLACES] as const);
   do {
-    const [lanesOfIdentities, lanesOfPlaces] = [identities, places].map((all) => all.map(({ lane }) => lane));
-    const values = [
+    const rows = await session.rows<PgEventRow>("few_events", FEW_EVENTS, [
       arrayOf("bigint", idsIn(lanes)),
       arrayOf("bigint", leased),
-      arrayOf("bigint", lanesOfIdentities ?? []),
-      arrayOf(
-        "bytea",
-        identities.map((each) => each.identity),
-      ),
-      arrayOf("bigint", lanesOfPlaces ?? []),
-      arrayOf(
-        "bigint",
-        places.map(({ from }) => from),
-      ),
-    ];
-    const rows = await session.rows<PgEventRow>("few_events", FEW_EVENTS, values);
+      ...transposed(IDENTITY, identities),
+      ...transposed(PLACE, places),
+    ]);
     for (const row of rows) found.set(row.id, row);
     // A position whose places are all taken goes on behind it.
-    const isFull = (place: { readonly lane: number; readonly from: number }) =>
-      rows.some(({ lane, seq }) => lane === place.lane && seq === place.from + PLACES - 1);
-    places = places.filter(isFull).map(({ lane, from }) => ({ lane, from: from + PLACES }));
+    const isTaken = (lane: number, seq: number) => rows.some((row) => row.lane === lane && row.seq === seq);
+    places = places
+      .map(([lane, from]) => [lane, from + PLACES] as const)
+      .filter(([lane, from]) => isTaken(lane, from - 1));
     identities = [];
   } while (places.length > 0);
   return [...found.values()];

@@ -126,8 +126,8 @@ insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do 
 
 /**
  * Schema 7: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is true where no time was
- * signed, and null otherwise. `identity` is that of an event in a lane of several (TAG.position, TAG.arrival), and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone
- * before their first event. `min_reader` is raised then (`admitRows`).
+ * signed, and `identity` is that of an event in a lane of several; both are null otherwise. `version` is the schema that a process knows:
+ * null for one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`admitRows`).
  */
 const sources = `
 alter table body add column head text;

@@ -1,6 +1,6 @@
 /** An operator's acts on the inbox, including the erasure of a person's data. */
 
-import { isShared } from "../../inbox/lane-key.ts";
+import { isSharedLane } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
@@ -186,7 +186,8 @@ async function eraseLanes(
   mentioning: Mentions,
 ): Promise<number> {
   if (lanes.length === 0) return 0;
-  const about = (lane: LaneState) => (isShared(lane.key.tag) ? (mentioning.get(lane.id) ?? new Set<number>()) : null);
+  const about = (lane: LaneState) =>
+    isSharedLane(lane.key.tag) ? (mentioning.get(lane.id) ?? new Set<number>()) : null;
   const ids = lanes.flatMap((lane) => [...(about(lane) ?? idsIn(lane.events))]);
   const [held] = await session.rows<{ count: number }>("erase_holding", HOLDING, [ids]);
   for (const lane of lanes) loaded.rules.erase(lane, about(lane));

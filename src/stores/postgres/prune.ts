@@ -1,5 +1,6 @@
 /** Removes data past its retention, in batches of limited size. */
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
+import { type RetentionEnds, retentionEnds } from "../../inbox/store-rules.ts";
 import { HELD, KEEP, STATUS } from "../database.ts";
 import { isContention } from "./failures.ts";
 import { removeSilent, TallySheet } from "./instances.ts";
@@ -32,7 +33,7 @@ interface PrunableRow {
 }
 
 export async function pruneRows(inbox: PgInbox, policy: PrunePolicy): Promise<PruneResult> {
-  const pruning = <T>(work: (session: PgSession, ends: Ends) => Promise<T>): Promise<T> =>
+  const pruning = <T>(work: (session: PgSession, ends: RetentionEnds) => Promise<T>): Promise<T> =>
     inbox.transaction(async (session) => work(session, await endsOf(inbox, session)));
   const bodies = await pruning((session, ends) => pruneBodies(session, policy, ends));
   const events = await pruning((session, ends) => pruneEvents(inbox, session, policy, ends));
@@ -49,18 +50,10 @@ interface Pruned {
   readonly more: boolean;
 }
 
-/** The times from which ages are counted. */
-interface Ends {
-  /** Not after the newest signed time: a clock that jumped ahead must not delete what has one. */
-  readonly timed: number;
-  /** The clock's: where no time is signed there is no other. */
-  readonly untimed: number;
-}
-
-async function endsOf(inbox: PgInbox, session: PgSession): Promise<Ends> {
+async function endsOf(inbox: PgInbox, session: PgSession): Promise<RetentionEnds> {
   const now = await inbox.now(session);
   const [row] = await session.rows<{ newest: number | null }>("newest", NEWEST);
-  return { timed: Math.min(now, row?.newest ?? now), untimed: now };
+  return retentionEnds(now, row?.newest ?? null);
 }
 
 /** Deletes what these tables hold of the events. */
@@ -73,7 +66,7 @@ async function clear(
     await session.rows(`clear_${table}`, `delete from {}.${table} where event = any($1::bigint[])`, [events]);
 }
 
-async function pruneBodies(session: PgSession, policy: PrunePolicy, ends: Ends): Promise<Pruned> {
+async function pruneBodies(session: PgSession, policy: PrunePolicy, ends: RetentionEnds): Promise<Pruned> {
   const { rows, more } = await takeEvents(session, policy.batch, [
     ...prunable(session, KEEP.handled, ends, policy.handledBodiesMs),
     ...prunable(session, KEEP.other, ends, policy.otherBodiesMs),
@@ -90,7 +83,7 @@ async function pruneEvents(
   inbox: PgInbox,
   session: PgSession,
   policy: PrunePolicy,
-  ends: Ends,
+  ends: RetentionEnds,
 ): Promise<Pruned & { lanes: number }> {
   const finished = [KEEP.identity, KEEP.handled, KEEP.other];
   const { rows, more } = await takeEvents(session, policy.batch, [
@@ -120,7 +113,7 @@ async function pruneQuarantined(
   inbox: PgInbox,
   session: PgSession,
   policy: PrunePolicy,
-  { timed, untimed }: Ends,
+  { timed, untimed }: RetentionEnds,
 ): Promise<Pruned> {
   const old = (ageMs: number, held: boolean) => (limit: number) =>
     session.rows<{ id: number; state: number; bytes: number }>("old_rows", OLD_ROWS, [
@@ -183,7 +176,7 @@ async function removeNames(session: PgSession, table: keyof typeof USE_OF, ids: 
 }
 
 /** Finds events to prune, by the latest of their times: the service may repeat an event after its acceptance, and the clock may have been set back. */
-function prunable(session: PgSession, keep: number, { timed, untimed }: Ends, ageMs: number) {
+function prunable(session: PgSession, keep: number, { timed, untimed }: RetentionEnds, ageMs: number) {
   return [
     (limit: number) => session.rows<PrunableRow>("prunable", PRUNABLE, [keep, timed - ageMs, limit]),
     (limit: number) => session.rows<PrunableRow>("prunable_untimed", PRUNABLE_UNTIMED, [keep, untimed - ageMs, limit]),

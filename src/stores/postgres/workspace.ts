@@ -40,6 +40,9 @@ export interface WantedLane {
   readonly event: Expected;
 }
 
+/** The rows of events to write: new ones as `NEW_EVENT` and as `WHOLE_EVENT`, and changed ones. */
+type EventRows = Readonly<Record<"newEvents" | "ofSources" | "events", Values[]>>;
+
 export class Workspace {
   readonly inbox: PgInbox;
   readonly session: PgSession;
@@ -194,9 +197,7 @@ export class Workspace {
 
   #changes() {
     const newLanes: Values[] = [];
-    const newEvents: Values[] = [];
-    const ofSources: Values[] = [];
-    const events: Values[] = [];
+    const rows: EventRows = { newEvents: [], ofSources: [], events: [] };
     const lanes: Values[] = [];
     const gaps: Values[] = [];
     const attempts: Values[] = [];
@@ -205,7 +206,7 @@ export class Workspace {
       if (before === null && !this.#written.has(lane)) newLanes.push(this.#newLane(lane));
       else if (before !== null && !same(before, now)) lanes.push([lane.id, ...now]);
       this.sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before?.[0] === STATUS.blocked));
-      for (const event of lane.events) this.#addEvent(event, newEvents, ofSources, events);
+      for (const event of lane.events) this.#addEvent(event, rows);
       for (const gap of lane.gaps) {
         if (this.#gaps.has(gap) && this.#gaps.get(gap) === gap.filledAt) continue;
         gaps.push([lane.id, gap.from, gap.to, gap.skippedAt, gap.filledAt]);
@@ -213,8 +214,8 @@ export class Workspace {
       attempts.push(...lane.attempts.map(attemptValues));
     }
     // In the order in which repeats lock events: they wait for these rows, and these rows for them.
-    events.sort((a, b) => Number(a[0]) - Number(b[0]));
-    return { newLanes, newEvents, ofSources, events, lanes, gaps, attempts };
+    rows.events.sort((a, b) => Number(a[0]) - Number(b[0]));
+    return { newLanes, ...rows, lanes, gaps, attempts };
   }
 
   #newLane(lane: LaneState): Values {
@@ -239,7 +240,7 @@ export class Workspace {
       : [leased, null, null, null];
   }
 
-  #addEvent(event: LaneEvent, newEvents: Values[], ofSources: Values[], events: Values[]): void {
+  #addEvent(event: LaneEvent, { newEvents, ofSources, events }: EventRows): void {
     const before = this.#events.get(event);
     const now = changingValues(event);
     const was = before?.[0];

@@ -3,14 +3,26 @@
 import { SetupError } from "../../errors.ts";
 import { type Missing, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { LaneRules, leaseOf } from "../../inbox/lane.ts";
-import { isOfSource, type LaneOrder, ORDERS } from "../../inbox/lane-key.ts";
+import type { LaneOrder } from "../../inbox/lane-key.ts";
 import { type Heads, type Lane, type LaneEntry, type LanePort, laneIsDue } from "../../inbox/lane-port.ts";
 import type { Mutable } from "../../inbox/lane-state.ts";
 import type { EventId, EventRecord, EventState, LaneId, Outcome } from "../../inbox/record.ts";
 import type { ClaimRequest, Failure, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
 import { refuseUnrun, refuseUnwaited, roomLeft } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { KEEP, keepOf, OUTCOME, STATE, STATUS, stateWord, statusWord, TAG, tagWord } from "../database.ts";
+import {
+  KEEP,
+  keepOf,
+  ORDER_OF_TAG,
+  OUTCOME,
+  STATE,
+  STATUS,
+  stateWord,
+  statusWord,
+  TAG,
+  TAGS_OF_SOURCES,
+  tagWord,
+} from "../database.ts";
 import { effectEndedTransaction } from "./effect-connection.ts";
 import { EffectAborted, metLock } from "./failures.ts";
 import { toEvent } from "./records.ts";
@@ -119,7 +131,7 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
 
 /** The messaging service keeps no headers. */
 function headOf({ work }: SqliteLanes, { tag }: SqliteLane, event: EventId): string | null {
-  return isOfSource(tagWord(tag)) ? (work.sql.keptHead.get(event)?.head ?? null) : null;
+  return TAGS_OF_SOURCES.includes(tag) ? (work.sql.keptHead.get(event)?.head ?? null) : null;
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.
@@ -261,7 +273,7 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   }
 
   order({ tag }: SqliteLane): LaneOrder | null {
-    return tag === TAG.outbound ? "sequence" : ORDERS[tagWord(tag)];
+    return ORDER_OF_TAG[tag] ?? null;
   }
 
   /** Looks below the cursor only while something may be there. */

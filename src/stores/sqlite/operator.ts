@@ -1,7 +1,7 @@
 /** An operator's acts on the SQLite inbox, and the erasure of a person's data from it and its file; what identifies an event stays. */
 
 import { setImmediate } from "node:timers/promises";
-import { isShared } from "../../inbox/lane-key.ts";
+import { isSharedLane } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { EventId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
@@ -157,7 +157,7 @@ function eraseLanes(work: Work, ids: readonly number[], isNamedIn: (raw: Uint8Ar
     const lane = lanes.lane(id);
     if (lane === undefined) continue;
     const held = (holding.all(id) as { readonly id: number }[]).map((row) => row.id);
-    const about = isShared(tagWord(lane.tag)) ? namedIn(work, id, isNamedIn) : null;
+    const about = isSharedLane(tagWord(lane.tag)) ? namedIn(work, id, isNamedIn) : null;
     events += held.filter((event) => about?.has(event) ?? true).length;
     lanes.rules.erase(lane, about);
   }

@@ -1,6 +1,7 @@
 /** Removes what is past its retention, in bounded batches, and gives the space back. */
 import { setImmediate } from "node:timers/promises";
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
+import { type RetentionEnds, retentionEnds } from "../../inbox/store-rules.ts";
 import { HELD, KEEP } from "../database.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { untilFree, type Work } from "./transaction.ts";
@@ -52,16 +53,16 @@ export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<Prun
   };
 }
 
-/** From when ages are counted. A clock that jumped ahead of the signed times must not delete what has one. */
-function endOf(work: Work): number {
-  const newest = work.sql.readCounter.get("newest_signed")?.value ?? -1;
-  return newest < 0 ? work.now : Math.min(work.now, newest);
+function endsOf({ sql, now }: Work): RetentionEnds {
+  const newest = sql.readCounter.get("newest_signed")?.value ?? -1;
+  return retentionEnds(now, newest < 0 ? null : newest);
 }
 
 function pruneBodies(work: Work, policy: PrunePolicy): Batch<PrunableRow> {
+  const ends = endsOf(work);
   const batch = takeBatch(policy.batch, [
-    ...prunable(work, KEEP.handled, policy.handledBodiesMs),
-    ...prunable(work, KEEP.other, policy.otherBodiesMs),
+    ...prunable(work, KEEP.handled, ends, policy.handledBodiesMs),
+    ...prunable(work, KEEP.other, ends, policy.otherBodiesMs),
   ]);
   const removeBody = work.db.prepare("delete from oncehook_body where event = ?");
   const removeConflict = work.db.prepare("delete from oncehook_conflict where event = ?");
@@ -75,10 +76,11 @@ function pruneBodies(work: Work, policy: PrunePolicy): Batch<PrunableRow> {
 }
 
 function pruneEvents(work: Work, policy: PrunePolicy): Batch<PrunableRow> & { readonly lanes: number } {
+  const ends = endsOf(work);
   const finished = [KEEP.identity, KEEP.handled, KEEP.other];
   const batch = takeBatch(policy.batch, [
-    ...finished.flatMap((keep) => prunable(work, keep, policy.identitiesMs)),
-    ...prunable(work, KEEP.dead, policy.deadMs),
+    ...finished.flatMap((keep) => prunable(work, keep, ends, policy.identitiesMs)),
+    ...prunable(work, KEEP.dead, ends, policy.deadMs),
   ]);
   const tables = ["body", "conflict", "attempt"].map((table) =>
     work.db.prepare(`delete from oncehook_${table} where event = ?`),
@@ -112,13 +114,13 @@ interface OldRow {
 }
 
 function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
-  const end = endOf(work);
+  const { timed, untimed } = endsOf(work);
   const select = work.db.prepare(
     `select id, state, bytes from oncehook_quarantine where max(accepted, signed) < iif(untimed = 1, ?, ?) and (state = 0) = ?
      order by accepted limit ?`,
   );
   const old = (ageMs: number, held: 0 | 1) => (limit: number) =>
-    select.all(work.now - ageMs, end - ageMs, held, limit) as OldRow[];
+    select.all(untimed - ageMs, timed - ageMs, held, limit) as OldRow[];
   const batch = takeBatch(policy.batch, [old(policy.deadMs, 1), old(policy.identitiesMs, 0)]);
   const remove = work.db.prepare("delete from oncehook_quarantine where id = ?");
   for (const { id, state, bytes } of batch.rows) {
@@ -170,8 +172,8 @@ function removeNames(work: Work, table: keyof typeof USED, names: readonly { rea
 }
 
 /** By the latest of its times: the service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */
-function prunable(work: Work, keep: number, ageMs: number): ((limit: number) => PrunableRow[])[] {
-  const [timed, untimed] = [endOf(work) - ageMs, work.now - ageMs];
+function prunable(work: Work, keep: number, ends: RetentionEnds, ageMs: number): ((limit: number) => PrunableRow[])[] {
+  const [timed, untimed] = [ends.timed - ageMs, ends.untimed - ageMs];
   return [
     (limit) => work.db.prepare(PRUNABLE).all(keep, timed, timed, timed, limit) as PrunableRow[],
     (limit) => work.db.prepare(PRUNABLE_UNTIMED).all(keep, untimed, untimed, limit) as PrunableRow[],

@@ -116,8 +116,8 @@ insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0),
 
 /**
  * Schema 6: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is 1 where no time was signed,
- * and null otherwise. `identity` is that of an event in a lane of several (TAG.position, TAG.arrival), and null otherwise. `version` is the schema that a process knows: null for one that knows no other sources, which must be gone before their
- * first event. `min_reader` is raised then (`instances.ts`).
+ * and `identity` is that of an event in a lane of several; both are null otherwise. `version` is the schema that a process knows: null for
+ * one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`instances.ts`).
  */
 const sources = `
 alter table oncehook_body add column head text;

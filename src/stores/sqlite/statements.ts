@@ -73,7 +73,7 @@ export interface KnownRow {
   readonly digest: Buffer;
   readonly signedAt: number;
   readonly conflict: number;
-  /** Of a source besides the messaging service. */
+  /** In a `single` lane. */
   readonly reference?: string | null;
 }
 
@@ -85,6 +85,8 @@ const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSinc
 const KEYED_LANE = `client, message, ${LANE}`;
 const HEAD =
   "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
+
+const KNOWN = "id, state, digest, signed as signedAt, conflict";
 
 /** Above all numbers that names have, or had before they were pruned. */
 const nextName = (table: "client" | "kind") =>
@@ -129,14 +131,12 @@ export const SQL = {
     values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
   insertBody: "insert into oncehook_body (event, raw) values (?, ?)",
   insertHeadedBody: "insert into oncehook_body (event, raw, head) values (?, ?, ?)",
-  known: `select id, state, digest, signed as signedAt, conflict from oncehook_event where lane = ? and seq = ? and kind = ?`,
+  known: `select ${KNOWN} from oncehook_event where lane = ? and seq = ? and kind = ?`,
   // Alone in its lane, whatever type an unsigned header gave it.
-  single: `select id, state, digest, signed as signedAt, conflict,
+  single: `select ${KNOWN},
     (select reference from oncehook_lane where id = oncehook_event.lane) as reference
     from oncehook_event ${IN_LANE} where lane = ? limit 1`,
-  identified: `select id, state, digest, signed as signedAt, conflict,
-    (select reference from oncehook_lane where id = oncehook_event.lane) as reference
-    from oncehook_event indexed by oncehook_event_own_identity where lane = ? and identity = ?`,
+  identified: `select ${KNOWN} from oncehook_event indexed by oncehook_event_own_identity where lane = ? and identity = ?`,
   highest: `select max(seq) as seq from oncehook_event ${IN_LANE} where lane = ? and seq between ? and ?`,
   heldSince: `select min(accepted) as since from oncehook_event ${IN_LANE}
     where lane = ? and seq >= ? and state = 0 and late = 0 and forced = 0`,
