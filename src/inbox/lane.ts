@@ -5,10 +5,11 @@ import {
   arm,
   expectedSequence,
   gapSinceWithout,
+  type LanePosition,
   type Missing,
   PLACES,
 } from "./gap.ts";
-import { isOfSource } from "./lane-key.ts";
+import { isOfSource, type LaneOrder } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
 import type { EventId, EventState, LaneStatus, NewEvent, OnDead } from "./record.ts";
 import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
@@ -38,6 +39,33 @@ export interface Arrival {
   readonly state: Extract<EventState, "pending" | "late">;
 }
 
+/** A lane for `arm()`. A class, because one is made several times for each event. */
+class PositionOf<L extends Lane, E extends LaneEntry> implements LanePosition {
+  readonly order: LaneOrder | null;
+  readonly cursor: number | null;
+  readonly gapSince: number | null;
+  readonly firstSequence: number | "any";
+  readonly #port: LanePort<L, E>;
+  readonly #lane: L;
+
+  constructor(port: LanePort<L, E>, lane: L) {
+    this.order = port.order(lane);
+    this.cursor = lane.cursor;
+    this.gapSince = lane.gapSince;
+    this.firstSequence = port.firstSequence;
+    this.#port = port;
+    this.#lane = lane;
+  }
+
+  isSettled(sequence: number): boolean {
+    return this.#port.isSettledAt(this.#lane, sequence);
+  }
+
+  heldSince(): number {
+    return this.#port.heldSince(this.#lane);
+  }
+}
+
 /** The rules, over the lanes of one transaction. Each stores the lane that it has changed, unless it says otherwise. */
 export class LaneRules<L extends Lane, E extends LaneEntry> {
   readonly #port: LanePort<L, E>;
@@ -58,13 +86,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   }
 
   arm(lane: L, { head, late }: Heads<E>): Arming<E> {
-    const port = this.#port;
-    const { cursor, gapSince } = lane;
-    const isSettled = (sequence: number) => port.isSettledAt(lane, sequence);
-    const heldSince = () => port.heldSince(lane);
-    const order = port.order(lane);
-    const position = { order, cursor, gapSince, firstSequence: port.firstSequence, isSettled, heldSince };
-    return arm(position, head, late, port.now);
+    return arm(new PositionOf(this.#port, lane), head, late, this.#port.now);
   }
 
   /** Sets what `arming` says, without storing it. A lane that was ready keeps its place among the ready ones. @returns as `rearm` */

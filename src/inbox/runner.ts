@@ -17,7 +17,7 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   readonly #lease: Lease;
   readonly #logger: Logger;
   readonly #store: EffectStore;
-  readonly effects: Effect<Tx>[] = [];
+  #effects: Effect<Tx>[] | null = null;
   #identity: string | undefined;
   #headers: Readonly<Record<string, string>> | undefined;
   #abort: AbortController | undefined;
@@ -92,7 +92,12 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
     }
     if (this.#closed) throw new LeaseLost();
     this.#store.checkEffect?.(effect);
-    this.effects.push(effect);
+    this.#effects ??= [];
+    this.#effects.push(effect);
+  }
+
+  get effects(): readonly Effect<Tx>[] {
+    return this.#effects ?? NO_EFFECTS;
   }
 
   /** Refuses effects from here on: those registered so far are about to be committed, or never will be. */
@@ -111,6 +116,8 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
     this.#abort.abort(reason);
   }
 }
+
+const NO_EFFECTS: readonly never[] = [];
 
 /** Without a prototype: a header named "constructor" is not kept. */
 function headersOf({ head }: Lease): Readonly<Record<string, string>> {

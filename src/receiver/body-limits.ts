@@ -12,14 +12,14 @@ import * as answers from "./incoming.ts";
 /** A request of any method: the caller checks that. */
 export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant" | "route">;
 
-/** A request whose signature matches. Its bytes count against the body budget until `release` is called. */
+/** A request whose signature matches. Its bytes count against the body budget until `reading` is released. */
 export interface VerifiedRequest {
   readonly ok: true;
   readonly bytes: Uint8Array;
   /** What the source found in the headers, and about the key that signed the body. */
   readonly claimed: Claim;
   readonly match: object;
-  release(): void;
+  readonly reading: Pick<BodyRead, "release">;
 }
 
 export interface RefusedRequest {
@@ -75,7 +75,7 @@ export class RequestVerifier {
     const unusable = source.refuse(claimed, keyring);
     if (unusable !== null) return refused(unusable.code, answers.UNAUTHORIZED_UNREAD);
     const reading = this.#budget.begin(maxBodyBytes, declared);
-    let verified: VerifiedRequest | null = null;
+    let isVerified = false;
     try {
       const body = await incoming.readBody(reading);
       reading.finish();
@@ -86,10 +86,10 @@ export class RequestVerifier {
       const match = matchWith(keyring) ?? (await this.#matchFresher(reading, context, keyring, matchWith));
       if (match === null) return refused("signature_mismatch", answers.UNAUTHORIZED);
       if (isRefusal(match)) return refused(match.code, answers.UNAUTHORIZED);
-      verified = { ok: true, bytes, claimed, match, release: reading.release };
-      return verified;
+      isVerified = true;
+      return { ok: true, bytes, claimed, match, reading };
     } finally {
-      if (verified === null) reading.release();
+      if (!isVerified) reading.release();
     }
   }
 
@@ -100,8 +100,8 @@ export class RequestVerifier {
     keyring: CompiledKeys,
     matchWith: (keys: CompiledKeys) => object | null,
   ): Promise<object | null> {
-    if (!reading.wait()) throw new LookUpsCrowded();
-    const fresher = await this.#source.keyrings.reread(context, keyring).finally(() => reading.waited());
+    if (!this.#budget.wait(reading)) throw new LookUpsCrowded();
+    const fresher = await this.#source.keyrings.reread(context, keyring).finally(() => this.#budget.waited(reading));
     return fresher === null ? null : matchWith(fresher);
   }
 }
@@ -155,31 +155,72 @@ const RATE_AFTER_MS = 3_000;
 const LEAST_BYTES_PER_MS = 1;
 const SWEEP_MS = 500;
 
-/** One body from its first byte to the end of its processing. */
-interface BodyRead extends BodyReading {
-  /** The body is complete, or was given up. It can no longer be cut. */
-  finish(): void;
-  /** The complete body waits for a fresher keyring. Returns false, and changes nothing, if such bodies already hold their maximum. */
-  wait(): boolean;
-  /** It no longer waits. */
-  waited(): void;
-  /** Its bytes are no longer held. */
-  release(): void;
-}
-
-interface Unfinished {
+/** One body from its first byte to the end of its processing. A class, because one is made for each delivery. */
+class BodyRead implements BodyReading {
+  readonly maxBytes: number;
+  readonly declaredBytes: number | null;
   readonly startedAt: number;
-  bytes: number;
-  chunks: number;
-  isReleased: boolean;
-  isCut: boolean;
-  cut: () => void;
+  readonly #budget: BodyBudget;
+  #bytes = 0;
+  #chunks = 0;
+  #isReleased = false;
+  #isCut = false;
+  #onCut: (() => void) | null = null;
+
+  constructor(budget: BodyBudget, startedAt: number, maxBytes: number, declaredBytes: number | null) {
+    this.#budget = budget;
+    this.startedAt = startedAt;
+    this.maxBytes = maxBytes;
+    this.declaredBytes = declaredBytes;
+  }
+
+  /** Without what its chunks take. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get held(): number {
+    return this.#bytes + this.#chunks * CHUNK_BYTES;
+  }
+
+  received(bytes: number): void {
+    // Nothing holds a chunk that arrives after the body was given up.
+    if (this.#isReleased) return;
+    this.#bytes += bytes;
+    this.#chunks += 1;
+    this.#budget.hold(bytes + CHUNK_BYTES);
+  }
+
+  onCut(cut: () => void): void {
+    this.#onCut = cut;
+    // It may have been cut before the adapter registered this.
+    if (this.#isCut) cut();
+  }
+
+  /** The body is complete, or was given up. It can no longer be cut. Its chunks are joined, so they take no more than their bytes. */
+  finish(): void {
+    this.#budget.ended(this, this.#isReleased ? 0 : this.#chunks * CHUNK_BYTES);
+    this.#chunks = 0;
+  }
+
+  /** Its bytes are no longer held. */
+  release(): void {
+    this.#budget.ended(this, this.#isReleased ? 0 : this.held);
+    this.#isReleased = true;
+  }
+
+  cut(): void {
+    // At once, not when the read has ended: chunks that arrive until then would cut other bodies too.
+    this.release();
+    this.#isCut = true;
+    this.#onCut?.();
+  }
 }
 
 /** Limits the reading of bodies: a byte budget for all of them, a deadline and a minimum rate for each. */
 export class BodyBudget {
   readonly #clock: Clock;
-  readonly #unfinished = new Set<Unfinished>();
+  readonly #unfinished = new Set<BodyRead>();
   #held = 0;
   #waiting = 0;
   #sweep: Timer | null = null;
@@ -189,64 +230,41 @@ export class BodyBudget {
   }
 
   begin(maxBytes: number, declaredBytes: number | null): BodyRead {
-    const one: Unfinished = {
-      startedAt: this.#clock.monotonic(),
-      bytes: 0,
-      chunks: 0,
-      isReleased: false,
-      isCut: false,
-      cut: () => {},
-    };
-    this.#unfinished.add(one);
+    const read = new BodyRead(this, this.#clock.monotonic(), maxBytes, declaredBytes);
+    this.#unfinished.add(read);
     this.#sweep ??= this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS);
-    return {
-      maxBytes,
-      declaredBytes,
-      received: (bytes) => {
-        // Nothing holds a chunk that arrives after the body was given up.
-        if (one.isReleased) return;
-        one.bytes += bytes;
-        one.chunks += 1;
-        this.#held += bytes + CHUNK_BYTES;
-        if (this.#held > BUDGET_BYTES) this.#makeRoom();
-      },
-      onCut: (cut) => {
-        one.cut = cut;
-        // It may have been cut before the adapter registered this.
-        if (one.isCut) cut();
-      },
-      finish: () => this.#finish(one),
-      wait: () => {
-        if (this.#waiting + one.bytes > WAITING_BYTES) return false;
-        this.#waiting += one.bytes;
-        return true;
-      },
-      waited: () => {
-        this.#waiting -= one.bytes;
-      },
-      release: () => this.#release(one),
-    };
+    return read;
   }
 
-  /** Its chunks are joined, so they take no more than their bytes. */
-  #finish(one: Unfinished): void {
-    this.#unfinished.delete(one);
-    if (!one.isReleased) this.#held -= one.chunks * CHUNK_BYTES;
-    one.chunks = 0;
+  hold(bytes: number): void {
+    this.#held += bytes;
+    if (this.#held > BUDGET_BYTES) this.#makeRoom();
   }
 
-  #release(one: Unfinished): void {
-    this.#unfinished.delete(one);
-    if (!one.isReleased) this.#held -= heldBy(one);
-    one.isReleased = true;
+  /** It can no longer be cut, and so many bytes of it are no longer held. */
+  ended(read: BodyRead, bytes: number): void {
+    this.#unfinished.delete(read);
+    this.#held -= bytes;
+  }
+
+  /** A complete body waits for a fresher keyring. Returns false, and changes nothing, if such bodies already hold their maximum. */
+  wait({ bytes }: BodyRead): boolean {
+    if (this.#waiting + bytes > WAITING_BYTES) return false;
+    this.#waiting += bytes;
+    return true;
+  }
+
+  /** It no longer waits. */
+  waited({ bytes }: BodyRead): void {
+    this.#waiting -= bytes;
   }
 
   #cutSlow(): void {
     const now = this.#clock.monotonic();
-    for (const one of this.#unfinished) {
-      const age = now - one.startedAt;
-      const tooSlow = age > RATE_AFTER_MS && one.bytes < age * LEAST_BYTES_PER_MS;
-      if (age > DEADLINE_MS || tooSlow) this.#cut(one);
+    for (const read of this.#unfinished) {
+      const age = now - read.startedAt;
+      const tooSlow = age > RATE_AFTER_MS && read.bytes < age * LEAST_BYTES_PER_MS;
+      if (age > DEADLINE_MS || tooSlow) read.cut();
     }
     this.#sweep = this.#unfinished.size > 0 ? this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS) : null;
   }
@@ -257,24 +275,15 @@ export class BodyBudget {
    */
   #makeRoom(): void {
     const now = this.#clock.monotonic();
-    let heaviest: Unfinished | null = null;
+    let heaviest: BodyRead | null = null;
     let heaviestWeight = 0;
-    for (const one of this.#unfinished) {
-      const weight = heldBy(one) * Math.max(1, now - one.startedAt);
+    for (const read of this.#unfinished) {
+      const weight = read.held * Math.max(1, now - read.startedAt);
       if (weight > heaviestWeight) {
-        heaviest = one;
+        heaviest = read;
         heaviestWeight = weight;
       }
     }
-    if (heaviest !== null) this.#cut(heaviest);
-  }
-
-  #cut(one: Unfinished): void {
-    // At once, not when the read has ended: chunks that arrive until then would cut other bodies too.
-    this.#release(one);
-    one.isCut = true;
-    one.cut();
+    heaviest?.cut();
   }
 }
-
-const heldBy = ({ bytes, chunks }: Unfinished) => bytes + chunks * CHUNK_BYTES;

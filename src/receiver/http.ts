@@ -104,7 +104,7 @@ export class HttpHandler<Tx> {
       return await this.#receive(delivery, request);
     } finally {
       this.#inProgress -= 1;
-      request.release();
+      request.reading.release();
     }
   }
 

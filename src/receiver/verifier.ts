@@ -43,7 +43,7 @@ export function verifierOf<Event extends object>(
     try {
       const request = await verifier.verify(incoming, progress);
       if (!request.ok) return refuse(answerTo(request, log));
-      request.release();
+      request.reading.release();
       return parse(incoming, request);
     } catch (error) {
       const answer = answerToFailure(error, log);

@@ -19,7 +19,8 @@ function begin(budget: BodyBudget) {
   reading.onCut(() => {
     cuts += 1;
   });
-  return { ...reading, isCut: () => cuts > 0 };
+  const wait = { wait: () => budget.wait(reading), waited: () => budget.waited(reading) };
+  return Object.assign(reading, { isCut: () => cuts > 0, ...wait });
 }
 
 /** As many as fill the budget to its last byte. */
