@@ -4,7 +4,7 @@ import { createReceiver, type HandlerContext, type IncomingWebhook } from "../..
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import * as member from "../concurrency/member.ts";
-import { type SourceName, sourcesFor, wrongEvent } from "../prove/pushes.ts";
+import { type SourceName, sourcesFor, wrongEvent } from "../prove/sources.ts";
 import type { MemberOptions } from "./concurrency-family.ts";
 
 const options = JSON.parse(process.argv[2] ?? "{}") as MemberOptions;

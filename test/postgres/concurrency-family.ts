@@ -11,7 +11,7 @@ import { STATUS } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { Child } from "../concurrency/family.ts";
 import { inversionsIn, overlapsIn, runsOf } from "../concurrency/verdict.ts";
-import type { SourceName } from "../prove/pushes.ts";
+import type { SourceName } from "../prove/sources.ts";
 
 /** Compiled by the tests' global set-up; a programme runs where it stands. */
 const COMPILED = import.meta.url.endsWith(".ts") ? "../../.build/test/postgres/" : "./";

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { fixtures, seededRandom, shuffled } from "../../src/testing/index.ts";
 import { type Delivery, message, requestOf } from "../concurrency/load.ts";
-import { digestOf } from "../prove/pushes.ts";
+import { digestOf } from "../prove/sources.ts";
 import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
 import type { PostgresServer } from "./server.ts";
 

@@ -8,7 +8,7 @@ import {
 } from "../../src/index.ts";
 import type { Clock, Timer } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { type SourceName, sourcesFor } from "../prove/pushes.ts";
+import { type SourceName, sourcesFor } from "../prove/sources.ts";
 import { connectionOf } from "./connection.ts";
 import type { Course } from "./course.ts";
 import { Dice } from "./dice.ts";

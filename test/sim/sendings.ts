@@ -1,7 +1,7 @@
 /** What the service sends in a world, and when: lifecycles with all that goes wrong on the way, and what is not the service's. */
 import type { KnownEvent } from "../../src/index.ts";
 import { fixtures, lifecycle } from "../../src/testing/index.ts";
-import type { SourceName } from "../prove/pushes.ts";
+import type { SourceName } from "../prove/sources.ts";
 import type { Dice } from "./dice.ts";
 
 const SECOND = 1_000;

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { eventIdentity, type WebhookEvent } from "../../src/index.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import { incomingOf, RETRY_MINUTES, signedRequest } from "../../src/testing/index.ts";
-import { pushDelivery, pushIdentity, type SourceName } from "../prove/pushes.ts";
+import { pushDelivery, pushIdentity, type SourceName } from "../prove/sources.ts";
 import { Dice } from "./dice.ts";
 import type { Process } from "./process.ts";
 import type { Sending } from "./sendings.ts";

@@ -3,7 +3,7 @@ import type { EventRecord, InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
-import { type SourceName, wrongEvent } from "../prove/pushes.ts";
+import { type SourceName, wrongEvent } from "../prove/sources.ts";
 import type { Course, Mishap } from "./course.ts";
 import { Dice } from "./dice.ts";
 import { effectOf, handleBy, mannerOf } from "./handlers.ts";
