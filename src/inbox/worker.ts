@@ -50,7 +50,7 @@ export class Worker<Tx> implements ClaimDriver {
     this.#runner = new Runner(store, registered, options);
     this.#leases = new Leases(store, options, (lease) => this.#lostBeforeStart(lease));
     this.#drains = new Drains(options.clock, this.#leases, () => this.#drainsCutOff());
-    const afterDueMs = () => (registered.entries.missing.size > 0 ? YIELD_MS : 0);
+    const afterDueMs = () => (registered.entries.missing.size > 0 ? YIELD_MS * (1 + options.random()) : 0);
     this.#dueTimer = new DueTimer(store, options.clock, () => this.#poke(), afterDueMs);
     this.#breaker = new Breaker(options.clock, options.logger);
   }
@@ -446,8 +446,8 @@ export class Breaker {
 }
 
 /**
- * A process that lacks a source comes this much later to lanes that are due: the process that has it is first. If both came at once, the
- * same one could be first each time, and leave an event waiting forever.
+ * A process that lacks a source comes so much later to lanes that are due, or up to twice as much: the process that has it is first. Where
+ * both lack one, chance decides. If both came at once, the same one could be first each time, and leave an event waiting forever.
  */
 const YIELD_MS = 1_000;
 

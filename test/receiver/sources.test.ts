@@ -20,6 +20,7 @@ import {
   fixtures,
   incomingOf,
   type SignedRequest,
+  seededRandom,
   signedRequest,
   TEST_SECRET,
   TEST_SECRETS,
@@ -194,6 +195,45 @@ describe("a process that lacks a source", () => {
     having.resume();
     await clock.advance(300_000);
     expect(attempts).toEqual([1]);
+  });
+
+  it("does not come first each time when the one that has the source lacks another", async () => {
+    const clock = createFakeClock();
+    const { logger, lines } = recordingLogger();
+    const handled: string[] = [];
+    const inner = memoryStore({ volatile: true });
+    let opened: ReturnType<typeof inner.open> | null = null;
+    const receiving = (name: "messages" | "code", seed: number) => {
+      const open: typeof inner.open = (context) => (opened ??= inner.open(context));
+      const store = { ...inner, open, close: async () => {} };
+      const options = { store, clock, logger, random: seededRandom(seed) };
+      const receiver = createReceiver({ ...options, sources: { [name]: SECRETS[name] } });
+      receiver.source(name).onAny(() => void handled.push(name));
+      cleanUps.unshift(() => receiver.stop());
+      return receiver;
+    };
+    const [messages, code] = [receiving("messages", 1), receiving("code", 2)];
+    await messages.start();
+    await code.start();
+    const requests = {
+      messages: signedRequest(fixtures.inbound(), { timestamp: clock.now() }),
+      code: signedRequest(fixtures.github(), { source: "github" }),
+    };
+    for (const [name, receiver, other] of [
+      ["messages", messages, code],
+      ["code", code, messages],
+    ] as const) {
+      receiver.pause();
+      await receiver.source(name).handle(incomingOf(requests[name]));
+      // Without notice of it, the other one would look for it only now.
+      other.pause();
+      other.resume();
+      await clock.advance(1_000);
+      receiver.resume();
+      await clock.advance(600_000);
+    }
+    expect(lines.filter((line) => line.code === "source_missing")).toHaveLength(2);
+    expect(handled).toEqual(["messages", "code"]);
   });
 
   it("replays no quarantined body of it", async () => {
