@@ -1,4 +1,4 @@
-/** Events of a second source in a programme's inbox: pushes to GitHub, under the entry `code`. A signed body names each, and no header does. */
+/** The sources of a programme's inbox: the messaging service, and one for each order that lanes of other sources have. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { entryNameOf, identityOf } from "../../src/inbox/lane-key.ts";
@@ -8,24 +8,42 @@ import {
   type ServiceOptions,
   type SourceEvents,
   service,
+  stripe,
   type WebhookSource,
 } from "../../src/presets/index.ts";
 import { type SourceRequestOptions, TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
 
-/** The entries of the receivers: the messaging service, and GitHub. */
-export type SourceName = "messages" | "code";
+/**
+ * - `code`: pushes to GitHub, each by itself.
+ * - `builds`: pushes to GitHub, those of a branch in the order of arrival.
+ * - `billing`: events of Stripe, those of an object by position.
+ */
+export type OtherSource = "code" | "builds" | "billing";
+
+/** The entries of the receivers. */
+export type SourceName = "messages" | OtherSource;
+
+export interface SourcesOptions extends Omit<ServiceOptions, "secrets"> {
+  /** Of the source by position. */
+  readonly holdBackMs?: number;
+}
 
 /** For the receiver of a process that has these. */
-export function sourcesFor(names: readonly SourceName[], options: Omit<ServiceOptions, "secrets">) {
+export function sourcesFor(names: readonly SourceName[], { holdBackMs = 0, ...options }: SourcesOptions) {
+  const secrets = TEST_SECRETS.github;
   const all: Record<SourceName, WebhookSource<SourceEvents>> = {
     messages: service({ ...options, secrets: TEST_SECRET }),
-    code: github({ secrets: TEST_SECRETS.github }),
+    code: github({ secrets }),
+    builds: github({ secrets, lane: ({ ref }) => `${ref}` }),
+    billing: stripe({ secrets: TEST_SECRETS.stripe, holdBackMs }),
   };
   return Object.fromEntries(names.map((name) => [name, all[name]]));
 }
 
-export function pushIdentity(body: Uint8Array | string): string {
-  return identityOf({ apiClientId: "code", tag: "single", messageId: digestOf(body) }, 0, "");
+/** As `ctx.identity`. Stripe's events have an id; the digest of its body identifies a push. */
+export function otherIdentity(source: OtherSource, body: Uint8Array | string): string {
+  const messageId = source === "billing" ? String(eventIn(body).id) : digestOf(body);
+  return identityOf({ apiClientId: source, tag: "single", messageId }, 0, "");
 }
 
 /** How a push is delivered: copy 0 as it was sent, the others as one who captured the body sends it, under another id and type. */
@@ -34,20 +52,27 @@ export function pushDelivery(body: Uint8Array | string, copy: number): SourceReq
   return { source: "github", id: `${digestOf(body).slice(0, 12)}-${copy}`, type };
 }
 
-/** What is wrong with an event that a handler of `source` receives: it is another source's, or a push other than it was sent. */
+/** What is wrong with an event that a handler of `source` receives: it is another source's, or other than it was sent. */
 export function wrongEvent<Tx>(source: SourceName, event: object, ctx: HandlerContext<Tx>): string | null {
   const { meta, rawBody, identity } = ctx;
   const name = `${meta.lane.messageId} ${meta.sequence}`;
   const own = entryNameOf(meta.lane) ?? "messages";
   if (own !== source) return `${name} of ${own} was passed to the handler of ${source}`;
   if (source === "messages") return null;
-  const [id = "", type] = ["x-github-delivery", "x-github-event"].map((header) => ctx.header(header));
-  const sent = pushDelivery(rawBody, Number(id.split("-")[1]));
-  const isBody =
-    identity === pushIdentity(rawBody) && isDeepStrictEqual(event, JSON.parse(String(Buffer.from(rawBody))));
-  const isHeaders = id === sent.id && type === sent.type && type === meta.eventType;
-  if (isBody && isHeaders) return null;
+  const isBody = identity === otherIdentity(source, rawBody) && isDeepStrictEqual(event, eventIn(rawBody));
+  if (isBody && (source === "billing" || isAsDelivered(ctx))) return null;
   return `${name} reached its handler with ${isBody ? "other headers" : "another body or identity"} than it was sent with`;
+}
+
+function isAsDelivered<Tx>(ctx: HandlerContext<Tx>): boolean {
+  const { meta, rawBody } = ctx;
+  const [id = "", type] = ["x-github-delivery", "x-github-event"].map((name) => ctx.header(name));
+  const sent = pushDelivery(rawBody, Number(id.split("-")[1]));
+  return id === sent.id && type === sent.type && type === meta.eventType;
+}
+
+function eventIn(body: Uint8Array | string): { readonly id?: unknown } {
+  return JSON.parse(String(Buffer.from(body)));
 }
 
 export function digestOf(body: Uint8Array | string): string {

@@ -25,7 +25,8 @@ export function connectionOf(
     const result = await store.step(turn);
     if (turn.accepts.length + turn.settles.length > 0) surroundings.knock();
     const isPutOff = (settle: Settle<unknown>) => settle.kind === "release" && settle.delayMs > 0;
-    if (!process.sources.includes("code")) surroundings.putOff(turn.settles.filter(isPutOff).length);
+    if (process.sources.length < surroundings.course.sources.length)
+      surroundings.putOff(turn.settles.filter(isPutOff).length);
     return result;
   };
   return {

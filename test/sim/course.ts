@@ -1,7 +1,8 @@
 /** What a seed decides before its world begins: the messages, how the receiver is set up, and all that goes wrong when. */
 import type { GapWait } from "../../src/index.ts";
+import type { SourceName } from "../prove/sources.ts";
 import { Dice } from "./dice.ts";
-import { pushesOf, type Sending, sendingsOf } from "./sendings.ts";
+import { othersOf, type Sending, sendingsOf } from "./sendings.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -43,8 +44,10 @@ export interface Course {
   readonly seed: number;
   readonly place: "memory" | "sqlite" | "postgres";
   readonly processes: 1 | 2;
-  /** The inbox has events of a second source, which some processes lack. */
-  readonly hasPushes: boolean;
+  /** Whose events the inbox has. A process may lack any of them except the messaging service. */
+  readonly sources: readonly SourceName[];
+  /** How long events by position are held back. */
+  readonly holdBackMs: number;
   readonly receiver: {
     readonly gapWait: GapWait;
     readonly concurrency: number;
@@ -73,8 +76,8 @@ export function courseOf(seed: number, place: Course["place"]): Course {
   const temper = dice.pick([0.2, 1, 1, 1.6]);
   const some = (most: number) => dice.whole(0, Math.round(most * temper));
   const list = <T>(length: number, make: () => T) => Array.from({ length }, make);
-  const course: Omit<Course, "hasPushes"> = {
-    ...{ seed, place },
+  const course: Course = {
+    ...{ seed, place, sources: ["messages"], holdBackMs: 0 },
     processes: dice.chance(0.4) ? 2 : 1,
     receiver: receiverOf(dice),
     takesLate: dice.chance(0.7),
@@ -94,11 +97,15 @@ export function courseOf(seed: number, place: Course["place"]): Course {
       which: dice.next(),
     })),
   };
-  const pushDice = new Dice(seed, "pushes");
+  const others = new Dice(seed, "other sources");
+  if (!others.chance(0.4)) return course;
   // A push has no signed time: one that a clock dates years back is pruned early, as docs/reliability.md says.
-  const hasPushes = pushDice.chance(0.4) && course.jumps.every(({ byMs }) => Math.abs(byMs) < YEAR);
-  if (!hasPushes) return { ...course, hasPushes };
-  return { ...course, hasPushes, processes: 2, sendings: [...course.sendings, ...pushesOf(pushDice, temper)] };
+  const isDated = course.jumps.every(({ byMs }) => Math.abs(byMs) < YEAR);
+  const sources: readonly SourceName[] = isDated ? ["messages", "code", "builds", "billing"] : ["messages", "billing"];
+  // The answer would have to wait for what is held back.
+  const holdBackMs = course.receiver.ack === "handled" ? 0 : others.pick([0, 2 * SECOND, 20 * SECOND, MINUTE]);
+  const sendings = [...course.sendings, ...othersOf(others, sources, temper)];
+  return { ...course, sources, holdBackMs, processes: 2, sendings };
 }
 
 function receiverOf(dice: Dice): Course["receiver"] {

@@ -12,7 +12,9 @@ import type { AskedServer } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
 import { countedPool, Unanswered } from "./unanswered.ts";
 
-interface EffectRow extends Omit<HandledEffect, "late" | "replay"> {
+interface EffectRow extends Omit<HandledEffect, "sequence" | "late" | "replay"> {
+  /** Postgres returns a text. */
+  readonly sequence: number | string;
   readonly late: number | boolean;
   readonly replay: number | boolean;
 }
@@ -73,7 +75,7 @@ export class PostgresPlace implements Place {
     this.#schema = name;
     this.#own = this.#pool(1);
     this.#ready = this.#own.query(`create table ${name}_effect (id bigint generated always as identity, identity text,
-      message text, sequence int, attempt int, late boolean, replay boolean, marker text)`);
+      message text, sequence bigint, attempt int, late boolean, replay boolean, marker text)`);
   }
 
   connect(): Connection {
@@ -136,6 +138,6 @@ export class PostgresPlace implements Place {
   }
 }
 
-function toEffect({ late, replay, ...effect }: EffectRow): HandledEffect {
-  return { ...effect, late: Boolean(late), replay: Boolean(replay) };
+function toEffect({ sequence, late, replay, ...effect }: EffectRow): HandledEffect {
+  return { ...effect, sequence: Number(sequence), late: Boolean(late), replay: Boolean(replay) };
 }

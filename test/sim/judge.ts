@@ -4,7 +4,7 @@ import { identityOf } from "../../src/inbox/lane-key.ts";
 import type { EventRecord } from "../../src/index.ts";
 import { breachesOf, breachLines, endOf, type History, type StoredEvent } from "../prove/history.ts";
 import { markerIn } from "./handlers.ts";
-import type { World } from "./world.ts";
+import type { HandOut, World } from "./world.ts";
 
 /** What a `PermanentError` is recorded as. */
 const GIVEN_UP = "permanent_failure";
@@ -23,6 +23,10 @@ export async function problemsOf(world: World): Promise<string[]> {
     ...untried(world, events),
     ...(await triedAfterTheEnd(world, events)),
     ...handOutsDown(world),
+    ...(isCalm(world) ? world.overlaps : []),
+    ...(await misplaced(world)),
+    ...(await wronglyLate(world, events)),
+    ...(await passedTooEarly(world, events)),
   ];
 }
 
@@ -53,8 +57,8 @@ async function historyOf(
   };
 }
 
-function nameOf({ lane, sequence, eventType }: EventRecord): string {
-  return identityOf(lane, sequence, eventType);
+function nameOf({ lane, sequence, eventType, identity }: EventRecord): string {
+  return identityOf(lane, sequence, eventType, identity);
 }
 
 function toStored(event: EventRecord): StoredEvent {
@@ -120,19 +124,96 @@ async function triedAfterTheEnd({ observer }: World, events: readonly EventRecor
 }
 
 /**
- * Hand-outs that went down without a flag (I4). Who stood still, or whose clock or store was wrong, may start a handler whose lease
- * has passed on: what it then does takes no effect, and the history tells.
+ * Who stood still, or whose clock or store was wrong, may start a handler whose lease has passed on: what it then does takes no effect, and
+ * the history tells.
  */
-function handOutsDown({ course, handOuts }: World): string[] {
-  const { mishaps, jumps, troubles } = course;
-  if (mishaps.some(({ kind }) => kind === "stands still") || jumps.length + troubles.length > 0) return [];
+function isCalm({ course: { mishaps, jumps, troubles } }: World): boolean {
+  return mishaps.every(({ kind }) => kind !== "stands still") && jumps.length + troubles.length === 0;
+}
+
+/** Hand-outs that went down without a flag (I4). */
+function handOutsDown(world: World): string[] {
+  if (!isCalm(world)) return [];
   const highest = new Map<string, number>();
   const problems: string[] = [];
-  for (const { lane, sequence, flagged } of handOuts) {
+  for (const { lane, sequence, flagged } of world.handOuts) {
     if (flagged) continue;
     if (sequence < (highest.get(lane) ?? 0))
       problems.push(`${lane} ${sequence} was handed out after ${highest.get(lane)}`);
     highest.set(lane, sequence);
   }
   return problems;
+}
+
+/**
+ * What reached `on`, or came into effect there, after one of a higher position, or after one of the same that was accepted later. So the last
+ * one is the highest. In a lane by arrival all have one position.
+ */
+async function misplaced(world: World): Promise<string[]> {
+  const handOuts = inOrder(world.handOuts);
+  const passed = new Map(handOuts.map((handOut) => [handOut.identity, handOut]));
+  const effects = (await world.place.effects()).filter(({ replay }) => !replay);
+  const inEffect = effects.flatMap(({ identity }) => passed.get(identity) ?? []);
+  const began = isCalm(world) ? handOuts : [];
+  return [...descents(inEffect, "came into effect"), ...descents(began, "was passed to its handler")];
+}
+
+/** Those in the order of their lane, of a position or by arrival. */
+function inOrder(handOuts: readonly HandOut[]): HandOut[] {
+  return handOuts.filter(
+    ({ tag, handler, replay }) => (tag === "position" || tag === "arrival") && handler === "on" && !replay,
+  );
+}
+
+function descents(handOuts: readonly HandOut[], what: string): string[] {
+  const last = new Map<string, HandOut>();
+  return handOuts.flatMap((handOut) => {
+    const { lane, position, event } = handOut;
+    const before = last.get(lane) ?? handOut;
+    const isBehind = position > before.position || (position === before.position && event >= before.event);
+    if (isBehind) last.set(lane, handOut);
+    return isBehind ? [] : [`${lane}: event ${event} of position ${position} ${what} after ${whereabouts(before)}`];
+  });
+}
+
+const whereabouts = ({ event, position }: HandOut) => `event ${event} of ${position}`;
+
+/** What reached `onLate` by its position, though none of a higher one had been passed to a handler. One that ended otherwise may have been claimed. */
+async function wronglyLate({ handOuts, observer }: World, events: readonly EventRecord[]): Promise<string[]> {
+  const acted = await actedOn(observer);
+  const handed = new Set(handOuts.map(({ event }) => event));
+  return handOuts.flatMap(({ tag, handler, replay, lane, position, event }, index) => {
+    if (tag !== "position" || handler !== "late" || replay) return [];
+    const isPassed = handOuts.slice(0, index).some((before) => before.lane === lane && before.position > position);
+    const mayBeClaimed = events.some(
+      ({ id, lane: { messageId } }) => messageId === lane && (acted.has(`event ${id}`) || !handed.has(id)),
+    );
+    return isPassed || mayBeClaimed
+      ? []
+      : [`${lane}: event ${event} of position ${position} is the highest yet, and reached onLate`];
+  });
+}
+
+/** What was held back, and passed to its handler before any event of its lane had waited so long. */
+async function passedTooEarly(
+  { course, handOuts, observer }: World,
+  events: readonly EventRecord[],
+): Promise<string[]> {
+  const { holdBackMs, jumps } = course;
+  if (holdBackMs === 0 || jumps.length > 0) return [];
+  const acted = await actedOn(observer);
+  const passed = new Set<number>();
+  return inOrder(handOuts).flatMap(({ tag, lane, event, at }) => {
+    const isFirst = !passed.has(event);
+    const waiting = events.filter((other) => other.lane.messageId === lane && !passed.has(other.id));
+    passed.add(event);
+    if (tag !== "position" || !isFirst || waiting.some(({ acceptedAt }) => acceptedAt + holdBackMs <= at)) return [];
+    const isReleased = waiting.some(({ id, laneId }) => acted.has(`event ${id}`) || acted.has(`lane ${laneId}`));
+    return isReleased ? [] : [`${lane}: event ${event} was not held back`];
+  });
+}
+
+/** What operators acted on, as the audit names it. */
+async function actedOn(observer: World["observer"]): Promise<ReadonlySet<string>> {
+  return new Set((await observer.audit(1_000)).map(({ detail }) => detail));
 }

@@ -36,6 +36,8 @@ export interface Surroundings {
 export interface HandedEvent {
   readonly process: Process;
   readonly source: SourceName;
+  /** Whether it was registered by `onLate`. */
+  readonly handler: "on" | "late";
   readonly event: object;
   readonly ctx: HandlerContext<unknown>;
 }
@@ -69,16 +71,17 @@ export class Process {
     const random = new Dice(course.seed, `backoff of ${name}`).next;
     const { gapWait, firstSequence, ...options } = course.receiver;
     this.receiver = createReceiver({
-      ...{ sources: sourcesFor(sources, { gapWait, firstSequence }), ...options },
+      ...{ sources: sourcesFor(sources, { gapWait, firstSequence, holdBackMs: course.holdBackMs }), ...options },
       ...{ store: connectionOf(this, connection.store, surroundings) },
       ...{ clock: this.clock, random, logger: silentLogger },
     });
     for (const source of sources) {
-      const handle = (event: object, ctx: HandlerContext<unknown>) =>
-        surroundings.handle({ process: this, source, event, ctx });
-      this.receiver.source(source).onAny(handle);
-      // Nothing that GitHub sends can be late.
-      if (course.takesLate && source === "messages") this.receiver.source(source).onLate(handle);
+      const handle = (handler: HandedEvent["handler"]) => (event: object, ctx: HandlerContext<unknown>) =>
+        surroundings.handle({ process: this, source, handler, event, ctx });
+      this.receiver.source(source).onAny(handle("on"));
+      // Nothing that GitHub sends can be late, and what is late by position must have a handler.
+      if (source === "billing" || (source === "messages" && course.takesLate))
+        this.receiver.source(source).onLate(handle("late"));
     }
   }
 

@@ -4,7 +4,7 @@ import { PostgresPlace, SqlitePlace } from "./database-places.ts";
 import { controlledPlace, type Flaw } from "./flaws.ts";
 import { problemsOf } from "./judge.ts";
 import type { Place } from "./places.ts";
-import { World } from "./world.ts";
+import { type HandOut, World } from "./world.ts";
 
 /** Every so many seeds, a world on a real database. */
 const SQLITE_EVERY = 50;
@@ -42,7 +42,8 @@ export async function runSeed({ seed, postgresUrl, flaw, tells }: SeedTerms): Pr
   }
 }
 
-async function countsOf({ service, observer, place, befell, course, putOffs }: World): Promise<Record<string, number>> {
+async function countsOf(world: World): Promise<Record<string, number>> {
+  const { service, observer, place, befell, course, putOffs, handOuts } = world;
   // Every event has a handler here.
   const { unhandled: _unhandled, ...counters } = (await observer.stats()).counters;
   const effects = await place.effects();
@@ -50,8 +51,19 @@ async function countsOf({ service, observer, place, befell, course, putOffs }: W
   return {
     ...{ attempts: service.attempts, forged: service.forged.length, effects: effects.length },
     ...{ replays: effects.filter(({ replay }) => replay).length, died, stoodStill, restarted, clocksSet },
-    ...{ "worlds of two sources": Number(course.hasPushes), putOffs },
+    ...{ "worlds with lanes of all orders": Number(course.sources.includes("builds")), putOffs, ...ordersIn(handOuts) },
+    ...{ "worlds that hold back": Number(course.holdBackMs > 0) },
     ...counters,
+  };
+}
+
+/** Hand-outs in lanes of several events of another source. */
+function ordersIn(handOuts: readonly HandOut[]): Record<string, number> {
+  const count = (is: (handOut: HandOut) => boolean) => handOuts.filter(is).length;
+  return {
+    "by position": count(({ tag, handler }) => tag === "position" && handler === "on"),
+    "late by position": count(({ tag, handler }) => tag === "position" && handler === "late"),
+    "by arrival": count(({ tag }) => tag === "arrival"),
   };
 }
 

@@ -1,7 +1,7 @@
 /** What the service sends in a world, and when: lifecycles with all that goes wrong on the way, and what is not the service's. */
 import type { KnownEvent } from "../../src/index.ts";
 import { fixtures, lifecycle } from "../../src/testing/index.ts";
-import type { SourceName } from "../prove/sources.ts";
+import type { OtherSource, SourceName } from "../prove/sources.ts";
 import type { Dice } from "./dice.ts";
 
 const SECOND = 1_000;
@@ -37,15 +37,45 @@ export function sendingsOf(dice: Dice, temper: number): Sending[] {
   return [...sendings, ...sendings.flatMap((sending) => beside(dice, sending, temper))];
 }
 
-/** What a second source sends: its events have no order, and each has a lane of its own. */
-export function pushesOf(dice: Dice, temper: number): Sending[] {
-  const pushes = Array.from({ length: dice.whole(1, 3) }, (_, index): Sending => {
-    const at = dice.between(0, 5 * MINUTE);
-    const event = fixtures.github({ id: `${index + 1}`.padStart(40, "0") });
-    return { source: "code", at, ...marked(dice, event, at), signed: "well", retried: true, frozen: false };
+/** What the other ones of these sources send. */
+export function othersOf(dice: Dice, sources: readonly SourceName[], temper: number): Sending[] {
+  const sendings = sources.flatMap((source) => (source === "messages" ? [] : ofOther(dice, source, temper)));
+  return [...sendings, ...sendings.flatMap((sending) => beside(dice, sending, temper))];
+}
+
+function ofOther(dice: Dice, source: OtherSource, temper: number): Sending[] {
+  const lanes = Array.from(
+    { length: dice.whole(1, source === "code" ? 3 : 2) },
+    (_, index) => `${source}-${index + 1}`,
+  );
+  const sendings = lanes.flatMap((lane) => ofLane(dice, { lane, source, temper }));
+  return dice.chance(0.1) ? [...sendings, noEvent(dice, source, false)] : sendings;
+}
+
+interface LaneWish extends Pick<Wish, "temper"> {
+  readonly lane: string;
+  readonly source: OtherSource;
+}
+
+/** Events in a lane of another source; a push of `code` is by itself. */
+function ofLane(dice: Dice, { lane, source, temper }: LaneWish): Sending[] {
+  let occurredAfter = dice.between(0, 5 * MINUTE);
+  return Array.from({ length: source === "code" ? 1 : dice.whole(2, 5) }, (_, index): Sending => {
+    // Several within one second are common: to Stripe these are at one position.
+    if (index > 0) occurredAfter += dice.spread(10, 30 * SECOND);
+    const event = source === "billing" ? bill(lane, index, occurredAfter) : push(lane, index);
+    const at = occurredAfter + delayOf(dice, temper);
+    return { source, at, ...marked(dice, event, occurredAfter), signed: "well", retried: true, frozen: false };
   });
-  if (dice.chance(0.1)) pushes.push(noEvent(dice, "code", false));
-  return [...pushes, ...pushes.flatMap((push) => beside(dice, push, temper))];
+}
+
+function bill(lane: string, index: number, occurredAfter: number): Markable {
+  const event = fixtures.stripe({ id: `evt_${lane}_${index}`, data: { id: lane } });
+  return { ...event, created: Math.floor((BEGINNING + occurredAfter) / SECOND) };
+}
+
+function push(lane: string, index: number): Markable {
+  return fixtures.github({ id: `${index + 1}`.padStart(40, "0"), data: { ref: lane } });
 }
 
 interface Wish {
@@ -83,7 +113,7 @@ function delayOf(dice: Dice, temper: number): number {
 }
 
 /** An event, whose field `data` takes the marker. */
-type Markable = object & { readonly data?: object };
+type Markable = object & { readonly data?: object; readonly created?: number };
 
 function marked(dice: Dice, event: Markable, occurredAfter: number): Pick<Sending, "content" | "marker"> {
   const marker = `sent-${Math.floor(dice.next() * 2 ** 32).toString(16)}`;

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { eventIdentity, type WebhookEvent } from "../../src/index.ts";
 import type { Clock } from "../../src/internal/clock.ts";
-import { incomingOf, RETRY_MINUTES, signedRequest } from "../../src/testing/index.ts";
-import { pushDelivery, pushIdentity, type SourceName } from "../prove/sources.ts";
+import { incomingOf, RETRY_MINUTES, type SourceRequestOptions, signedRequest } from "../../src/testing/index.ts";
+import { otherIdentity, pushDelivery, type SourceName } from "../prove/sources.ts";
 import { Dice } from "./dice.ts";
 import type { Process } from "./process.ts";
 import type { Sending } from "./sendings.ts";
@@ -87,8 +87,7 @@ export class Service {
     const { clock, clockSettings } = this.#options;
     const timestamp = Math.floor(sending.frozen ? firstAt : clock.now());
     const secret = sending.signed === "wrongly" ? { secret: WRONG_SECRET } : {};
-    // A repeat of a push comes under another id and type.
-    const signing = sending.source === "code" ? pushDelivery(text, sending.retried ? 0 : index) : {};
+    const signing = signingOf(sending, text, index);
     // What is altered on the way was another body when it was signed.
     const signed = sending.signed === "altered" ? `${text} ` : text;
     const { headers } = signedRequest(signed, { timestamp, ...secret, ...signing });
@@ -115,6 +114,12 @@ interface Task {
   readonly firstAt: number;
 }
 
+/** A repeat of a push comes under another id and type. */
+function signingOf({ source, retried }: Sending, text: string, index: number): Partial<SourceRequestOptions> {
+  if (source === "messages") return {};
+  return source === "billing" ? { source: "stripe" } : pushDelivery(text, retried ? 0 : index);
+}
+
 function bodyOf({ content }: Sending): string {
   return typeof content === "string" ? content : JSON.stringify(content);
 }
@@ -123,9 +128,9 @@ function bodyOf({ content }: Sending): string {
 function nameOf({ source, content }: Sending, text: string): string {
   const body = Buffer.from(text);
   if (typeof content === "string") {
-    const scope = source === "code" ? JSON.stringify(source) : "";
+    const scope = source === "messages" ? "" : JSON.stringify(source);
     return createHash("sha256").update(scope).update(body).digest("hex");
   }
-  if (source === "code") return pushIdentity(body);
+  if (source !== "messages") return otherIdentity(source, body);
   return eventIdentity(content as WebhookEvent, body);
 }

@@ -1,4 +1,5 @@
 /** One seed's world: processes on one inbox, a service that sends, and time that passes when all have settled. */
+import type { LaneTag } from "../../src/inbox/lane-key.ts";
 import type { EventRecord, InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
@@ -6,7 +7,7 @@ import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import { type SourceName, wrongEvent } from "../prove/sources.ts";
 import type { Course, Mishap } from "./course.ts";
 import { Dice } from "./dice.ts";
-import { effectOf, handleBy, mannerOf } from "./handlers.ts";
+import { effectOf, type Handling, handleBy, mannerOf } from "./handlers.ts";
 import { Operator } from "./operator.ts";
 import { patientClock } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
@@ -26,9 +27,17 @@ const OBSERVER = thisInstance();
 /** An event's start in a handler. */
 export interface HandOut {
   readonly event: number;
+  readonly identity: string;
+  readonly tag: LaneTag;
   readonly lane: string;
   readonly sequence: number;
+  /** As its sender gave it; 0 without one. */
+  readonly position: number;
+  readonly handler: "on" | "late";
+  readonly replay: boolean;
   readonly flagged: boolean;
+  /** By the machine's clock. */
+  readonly at: number;
 }
 
 export class World implements Surroundings {
@@ -47,7 +56,11 @@ export class World implements Surroundings {
   readonly befell = { "stands still": 0, dies: 0, restarts: 0, "is set": 0 };
   /** How often a process left an event to another, which has its source. */
   putOffs = 0;
+  /** Events that reached a handler while another of their lane was in one. */
+  readonly overlaps: string[] = [];
   isStuck = false;
+  /** The process that handles an event of a lane, by lane. */
+  readonly #handling = new Map<string, Process>();
   readonly #observed: Connection;
   readonly #operator: Operator;
   readonly #tells: boolean;
@@ -103,7 +116,10 @@ export class World implements Surroundings {
       if (jump.forMs !== null) this.clock.setTimeout(() => this.#jump(0), jump.at + jump.forMs);
     }
     for (const act of this.course.acts) this.clock.setTimeout(() => void this.#operator.act(act), act.at);
-    while (this.service.open > 0) await this.clock.advance(MINUTE / 2);
+    while (this.service.open > 0) {
+      await this.clock.advance(MINUTE / 2);
+      if (this.course.holdBackMs > 0) await this.#lookAtHeldBack();
+    }
     await this.#end();
   }
 
@@ -139,17 +155,49 @@ export class World implements Surroundings {
     this.putOffs += events;
   }
 
-  handle({ process, source, event, ctx }: HandedEvent): unknown {
+  handle({ process, source, handler, event, ctx }: HandedEvent): unknown {
     const effect = effectOf(ctx);
     const wrong = wrongEvent(source, event, ctx);
     if (wrong !== null) this.wrong.push(wrong);
     const manner = mannerOf(this.course, ctx, this.#isHealed);
-    const { messageId, sequence, late, replay } = effect;
-    this.handOuts.push({ event: ctx.meta.eventId, lane: messageId, sequence, flagged: late || replay });
+    const { identity, messageId, sequence, late, replay } = effect;
+    if (source !== "messages" && ctx.missing !== null)
+      this.wrong.push(`${messageId} ${sequence} waited for what is missing before it, where nothing can be`);
+    this.handOuts.push({
+      ...{ event: ctx.meta.eventId, identity, tag: ctx.meta.lane.tag, lane: messageId, sequence, handler, replay },
+      ...{ position: "created" in event ? Number(event.created) : 0, flagged: late || replay, at: this.wallClock() },
+    });
     const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
     this.say(`${process.name} handles ${messageId} ${sequence}, attempt ${ctx.attempt}${flags}: ${manner}`);
     const write = () => ctx.commit((tx) => this.place.write(tx, effect));
-    return handleBy({ process, ctx, manner, timeoutMs: this.course.receiver.handlerTimeoutMs, write });
+    const handling = { process, ctx, manner, timeoutMs: this.course.receiver.handlerTimeoutMs, write };
+    return this.#noteOverlap(handling, () => handleBy(handling));
+  }
+
+  /** A handler that runs on after its time may overlap its own retry. */
+  #noteOverlap({ process, ctx, manner }: Handling, handle: () => unknown): unknown {
+    const { lane, sequence } = ctx.meta;
+    const running = this.#handling.get(lane.messageId);
+    if (running !== undefined && !running.isDead)
+      this.overlaps.push(`${lane.messageId} ${sequence} was passed to a handler while another was in one`);
+    const result = handle();
+    if (!(result instanceof Promise) || manner === "never ends" || manner === "overstays") return result;
+    this.#handling.set(lane.messageId, process);
+    const end = () => void this.#handling.delete(lane.messageId);
+    result.then(end, end);
+    return result;
+  }
+
+  /** A lane that is held back is due when any of its events has waited so long. */
+  async #lookAtHeldBack(): Promise<void> {
+    const { items } = await this.observer.findLanes({ tag: "position", statuses: ["gap"], limit: 1_000 });
+    for (const { id } of items) {
+      const { status, readyAt, events = [], key } = (await this.observer.lane(id)) ?? {};
+      const held = events.filter(({ state, late, forced }) => state === "pending" && !late && !forced);
+      const due = Math.min(...held.map(({ acceptedAt }) => acceptedAt)) + this.course.holdBackMs;
+      if (status === "gap" && Number(readyAt) > due)
+        this.wrong.push(`${key?.messageId} was held back until ${readyAt}, though it is due at ${due}`);
+    }
   }
 
   async events(): Promise<readonly EventRecord[]> {
@@ -170,11 +218,12 @@ export class World implements Surroundings {
     open();
   }
 
-  /** As in a deployment that adds a source: some processes have it, and in the end one has. */
+  /** As in a deployment that adds sources: some processes have them, and in the end one has all. */
   #sourcesOf(name: string): readonly SourceName[] {
-    const { hasPushes, seed } = this.course;
-    const lacksIt = !this.#isHealed && new Dice(seed, `sources of ${name}`).chance(0.5);
-    return hasPushes && !lacksIt ? ["messages", "code"] : ["messages"];
+    const { sources, seed } = this.course;
+    const dice = new Dice(seed, `sources of ${name}`);
+    if (this.#isHealed || dice.chance(0.5)) return sources;
+    return sources.filter((source) => source === "messages" || dice.chance(0.5));
   }
 
   #standStill(process: Process, ms: number): void {
@@ -214,7 +263,9 @@ export class World implements Surroundings {
     if (Math.abs(this.#wrongByMs) > HARMLESS_MS) this.#setClock(0);
     for (const process of this.#processes) process.goOn();
     const [first] = this.#processes;
-    const isLacking = this.course.hasPushes && this.#processes.every(({ sources }) => !sources.includes("code"));
+    const isLacking = this.course.sources.some((source) =>
+      this.#processes.every(({ sources }) => !sources.includes(source)),
+    );
     if (first !== undefined && isLacking) void this.#restart(first, 1_000);
     const deadline = this.clock.monotonic() + LONGEST_END_MS;
     for (;;) {
