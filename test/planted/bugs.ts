@@ -1,4 +1,4 @@
-/** Twenty bugs of the kind that receivers of webhooks have, each as a change of our own sources, and who must find it. */
+/** Bugs of the kind that receivers of webhooks have, each as a change of our own sources, and who must find it. */
 
 /** A change of one file, in which `find` must stand exactly once. */
 export interface Edit {
@@ -272,6 +272,61 @@ export const BUGS: readonly Bug[] = [
         "src/inbox/lane.ts",
         "return this.#die(lane, event, request.onDead);",
         'port.tally.count("deadLettered"); return this.rearm(lane);',
+      ),
+    ],
+  },
+  {
+    // An older event that comes while a newer one is in its handler is not late, and goes to `on` behind it.
+    name: "cursor moved at the end",
+    caughtBy: "sim",
+    says: "after event",
+    edits: [
+      edit(
+        "src/inbox/lane.ts",
+        "if (!outOfPlace) moveCursor(lane, event.sequence);",
+        'if (!outOfPlace && port.order(lane) !== "position") moveCursor(lane, event.sequence);',
+      ),
+      edit(
+        "src/inbox/lane.ts",
+        'port.finish(lane, event, "done", request.outcome);',
+        `port.finish(lane, event, "done", request.outcome);
+        if (port.order(lane) === "position" && !event.late && !event.forced) moveCursor(lane, event.sequence);`,
+      ),
+    ],
+  },
+  {
+    name: "ties reversed",
+    caughtBy: "sim",
+    says: "came into effect after event",
+    edits: [
+      edit(
+        "src/inbox/lane.ts",
+        'order === "position" ? this.#sequenceAt(lane, given)',
+        'order === "position" ? given * PLACES + PLACES - 1 - (id % PLACES)',
+      ),
+    ],
+  },
+  {
+    // Falling positions put each other off.
+    name: "hold-back of the lowest",
+    caughtBy: "sim",
+    says: "though it is due at",
+    edits: [edit("src/inbox/gap.ts", "const gapSince = lane.heldSince();", "const gapSince = head.acceptedAt;")],
+  },
+  {
+    name: "positions without gaps",
+    caughtBy: "sim",
+    says: "where nothing can be",
+    edits: [
+      edit(
+        "src/inbox/gap.ts",
+        'if (lane.order === "position" && head.gapWaitMs > 0) return',
+        "if (lane.order === null) return",
+      ),
+      edit(
+        "src/inbox/gap.ts",
+        'if (lane.order !== "sequence" ||',
+        'if (lane.order === "arrival" || lane.order === null ||',
       ),
     ],
   },

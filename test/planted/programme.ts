@@ -1,4 +1,4 @@
-/** `npm run prove -- planted`: twenty bugs are put into the sources, one at a time, and each is found by the programme that must find it. */
+/** `npm run prove -- planted`: 24 bugs are put into the sources, one at a time, and each is found by the programme that must find it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { availableParallelism } from "node:os";
@@ -23,7 +23,7 @@ const NEEDS: Readonly<Record<string, () => string | null>> = { power: straceIsMi
 
 export const planted: Programme = {
   name: "planted",
-  what: "each of 20 bugs, planted in the sources, is found by the programme that must find it, which finds nothing without it",
+  what: "each of 24 bugs, planted in the sources, is found by the programme that must find it, which finds nothing without it",
   async run({ say }: Terms): Promise<Proof> {
     const wanted = BUGS.filter(({ name }) => ONLY === null || ONLY.includes(name));
     const missing = new Map(Object.entries(NEEDS).map(([programme, reason]) => [programme, reason()]));
