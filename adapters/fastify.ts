@@ -130,6 +130,7 @@ function convert(request: FastifyRequest): Conversion {
   return {
     method: request.method,
     headers: request.headers,
+    url: request.originalUrl,
     readBody: (reading) => readNodeBody(stream, request, reading),
   };
 }

@@ -78,7 +78,8 @@ export function fetchVerify(
 
 /** Converts a request to the form that the receiver takes. */
 function convert(request: Request): Conversion {
-  return { method: request.method, headers: request.headers, readBody: (reading) => readRequestBody(request, reading) };
+  const { method, headers, url } = request;
+  return { method, headers, url, readBody: (reading) => readRequestBody(request, reading) };
 }
 
 /**
@@ -135,7 +136,8 @@ function failed(reason: Failure): BodyResult {
 
 /** Turns an answer into a `Response`. */
 export function toResponse({ status, headers, body, close }: Answer): Response {
-  return new Response(body, { status, headers: close ? closing(headers) : headers });
+  // A response with status 204 may have no body, not even an empty one.
+  return new Response(body === "" ? null : body, { status, headers: close ? closing(headers) : headers });
 }
 
 /**

@@ -32,7 +32,7 @@ export interface WebhookOptions<Request> {
 }
 
 /** A request as an adapter passes it to the receiver. */
-export type Conversion = Pick<IncomingWebhook, "method" | "headers" | "readBody">;
+export type Conversion = Pick<IncomingWebhook, "method" | "headers" | "url" | "readBody">;
 
 const WEBHOOK_OPTIONS = ["tenant", "route"];
 
@@ -69,13 +69,13 @@ function tenantOf<Request>(
 /** Passes a request to the receiver. Neither throws nor rejects, whatever the application's `tenant` does. */
 export function answerTo<Request>(
   receiver: WebhookReceiver,
-  { method, headers, readBody }: Conversion,
+  { method, headers, url, readBody }: Conversion,
   request: Request,
   options: WebhookOptions<Request>,
 ): Promise<Answer> | Answer {
   try {
     const tenant = tenantOf(options.tenant, request);
-    return receiver.handle({ method, headers, readBody, tenant, route: options.route });
+    return receiver.handle({ method, headers, url, readBody, tenant, route: options.route });
   } catch (error) {
     const reason = error instanceof Error ? error.name : typeof error;
     const message = "The adapter's tenant option threw or did not return a string: the request was answered with 500.";

@@ -26,10 +26,12 @@ const TRUNCATED: BodyResult = { ok: false, reason: "truncated" };
 const CUT: BodyResult = { ok: false, reason: "cut" };
 
 /** Converts a Node request to the form that the receiver takes. */
-export function convert(request: IncomingMessage & KeptBody): Conversion {
+export function convert(request: IncomingMessage & KeptBody & { readonly originalUrl?: string }): Conversion {
   return {
     method: request.method ?? "",
     headers: request.headers,
+    // Express takes the path of a router away from `url`.
+    url: request.originalUrl ?? request.url,
     readBody: (reading) => readNodeBody(request, request, reading),
   };
 }

@@ -37,6 +37,7 @@ export interface Observer<Report> {
 /**
  * - `accepted`, `duplicate`, `late`, `quarantined`, and with `ack: "handled"` also `handled` and `dead`: the outcome in the answer.
  * - `conflict`: a duplicate with different content.
+ * - `handshake`: a request of another source that asks for an answer, such as Slack's `url_verification`. Nothing is stored.
  * - `refused`: answered with 4xx.
  * - `failed`: answered with 5xx; after a 503 the service retries.
  */
@@ -48,6 +49,7 @@ export type DeliveryOutcome =
   | "quarantined"
   | "handled"
   | "dead"
+  | "handshake"
   | "refused"
   | "failed";
 

@@ -1,4 +1,6 @@
 /** The entry `oncehook/sources`: receives any provider's webhooks with the same receiver. */
+
+export { isSameSecret } from "../internal/same-secret.ts";
 export type { ServiceOptions } from "../service/options.ts";
 export { service } from "../service/source.ts";
 export {
@@ -14,7 +16,7 @@ export {
   type VerifyCircumstances,
 } from "../sources/define-source.ts";
 export type { Key, ReplacedSecret, SourceKeyring, SourceKeyringProvider, SourceSlot } from "../sources/keys.ts";
-export type { SourceEvents, WebhookSource } from "../sources/source.ts";
+export type { SourceAnswer, SourceEvents, WebhookSource } from "../sources/source.ts";
 export { type GitHubEvent, type GitHubOptions, github } from "./github.ts";
 export { type HmacScheme, hmacSource, type Place } from "./hmac-source.ts";
 export { type ShopifyEvent, shopify } from "./shopify.ts";

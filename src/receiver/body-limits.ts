@@ -5,12 +5,12 @@
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type HeaderSource, readHeader } from "../sources/headers.ts";
 import { type CompiledKeys, type KeyringContext, keyringContext, LookUpsCrowded } from "../sources/keyring-provider.ts";
-import type { Claim, ConnectedSource, Refusal } from "../sources/source.ts";
+import type { Claim, ConnectedSource, Refusal, SourceAnswer } from "../sources/source.ts";
 import type { Answer, BodyReading, IncomingWebhook } from "./incoming.ts";
 import * as answers from "./incoming.ts";
 
-/** A request of any method: the caller checks that. */
-export type UnverifiedWebhook = Pick<IncomingWebhook, "headers" | "readBody" | "tenant" | "route">;
+/** A request of any method: the caller checks that. With `method`, a GET that a source can answer is answered. */
+export type UnverifiedWebhook = Omit<IncomingWebhook, "method"> & Partial<Pick<IncomingWebhook, "method">>;
 
 /** A request whose signature matches. Its bytes count against the body budget until `reading` is released. */
 export interface VerifiedRequest {
@@ -67,7 +67,7 @@ export class RequestVerifier {
     const declared = declaredLength(headers);
     const refusal = refuseHeaders(headers, declared, maxBodyBytes);
     if (refusal !== null) return refused(refusal.reason, refusal.answer);
-    const claimed = source.check(headers, this.#clock.now());
+    const claimed = source.check(incoming, this.#clock.now());
     if (!claimed.ok) return refused(claimed.code, answers.UNAUTHORIZED_UNREAD);
     const context = keyringContext(incoming);
     const read = source.keyrings.read(context);
@@ -91,6 +91,12 @@ export class RequestVerifier {
     } finally {
       if (!isVerified) reading.release();
     }
+  }
+
+  /** Answers a GET, which no signature covers. Null unless it proves who asks. */
+  async greet(incoming: UnverifiedWebhook): Promise<SourceAnswer | null> {
+    const keyring = await this.#source.keyrings.read(keyringContext(incoming));
+    return this.#source.challenge?.(incoming, keyring) ?? null;
   }
 
   /** Tries a fresher keyring, once. */
@@ -121,12 +127,17 @@ export interface HeaderRefusal {
 }
 
 const METHOD: HeaderRefusal = { reason: "method", answer: answers.METHOD_NOT_ALLOWED };
+const METHOD_BUT_GET: HeaderRefusal = { reason: "method", answer: answers.METHOD_NOT_ALLOWED_BUT_GET };
 const ENCODING: HeaderRefusal = { reason: "encoding", answer: answers.UNSUPPORTED_ENCODING };
 const TOO_LARGE: HeaderRefusal = { reason: "too_large", answer: answers.TOO_LARGE };
 
 /** The specification does not name the service's method (DLV-11). POST and PUT carry a body; others are refused. */
-export function refuseMethod(method: string): HeaderRefusal | null {
-  return method === "POST" || method === "PUT" ? null : METHOD;
+export function refuseMethod(
+  method: string,
+  { challenge }: Pick<ConnectedSource, "challenge"> = {},
+): HeaderRefusal | null {
+  if (method === "POST" || method === "PUT") return null;
+  return challenge === undefined ? METHOD : METHOD_BUT_GET;
 }
 
 /** Compressed bytes are not the bytes that were signed. A declared length shows early that a body is too large. */

@@ -8,7 +8,7 @@ import type { Acceptance } from "../inbox/store.ts";
 import { type LogFields, maskNumbers, SampledLog } from "../internal/logger.ts";
 import { readTrace } from "../sources/headers.ts";
 import { LookUpsCrowded } from "../sources/keyring-provider.ts";
-import type { ConnectedSource } from "../sources/source.ts";
+import type { ConnectedSource, SourceAnswer } from "../sources/source.ts";
 import {
   type BodyBudget,
   type RefusedRequest,
@@ -18,7 +18,7 @@ import {
 } from "./body-limits.ts";
 import type { Engine, StoredAcceptance } from "./engine.ts";
 import * as answers from "./incoming.ts";
-import { type Answer, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
+import { type AcceptedOutcome, type Answer, bodyParsedMessage, type IncomingWebhook } from "./incoming.ts";
 
 /** Verified deliveries in progress. A slot is taken after the signature has matched, so neither slow nor forged requests hold one. */
 const MOST_IN_PROGRESS = 256;
@@ -45,6 +45,8 @@ export class HttpHandler<Tx> {
   readonly #source: ConnectedSource;
   readonly #name: string | null;
   readonly #slots: string;
+  /** The source's own answer to what was accepted. */
+  readonly #accepted: Answer | null;
   readonly #verifier: RequestVerifier;
   readonly #log: SampledLog;
   /** Separate, so that a flood of refused requests does not hide our own failures. */
@@ -59,6 +61,7 @@ export class HttpHandler<Tx> {
     // The messaging service's counters are as they were before there were other sources.
     this.#name = source.isService ? null : name;
     this.#slots = this.#name === null ? "slot" : `slot:${name}`;
+    this.#accepted = source.accepted === null ? null : answers.ofSource(source.accepted);
     this.#verifier = new RequestVerifier(source, clock, budget);
     this.#log = new SampledLog(logger, clock);
     this.#alerts = new SampledLog(logger, clock);
@@ -93,7 +96,8 @@ export class HttpHandler<Tx> {
 
   async #handle(delivery: Delivery): Promise<Answer> {
     const { incoming } = delivery;
-    const refused = refuseMethod(incoming.method);
+    if (incoming.method === "GET" && this.#source.challenge !== undefined) return this.#greet(delivery);
+    const refused = refuseMethod(incoming.method, this.#source);
     if (refused !== null) return this.#refuse(delivery, refused);
     const request = await this.#verifier.verify(incoming, delivery);
     if (!request.ok) return this.#refuseRequest(delivery, request);
@@ -115,23 +119,43 @@ export class HttpHandler<Tx> {
     const circumstances = { headers, trace: readTrace(headers), now: engine.options.clock.now(), tenant };
     const reading = this.#source.read(claimed, match, bytes, circumstances);
     if (reading === null) return this.#refuse(delivery, { reason: "out_of_scope", answer: answers.UNAUTHORIZED });
-    delivery.slot = reading.ok ? reading.slot : reading.quarantine.slot;
+    delivery.slot = reading.kind === "no_event" ? reading.quarantine.slot : reading.slot;
     this.#count(`${this.#slots}:${delivery.slot}`);
+    if (reading.kind === "handshake") return this.#shakeHands(delivery, reading.answer);
     await engine.open();
     if (!this.#source.isService) await engine.admitted();
-    if (!reading.ok) return this.#quarantine(delivery, reading.quarantine);
+    if (reading.kind === "no_event") return this.#quarantine(delivery, reading.quarantine);
     const event = reading.toStore();
     const acceptance = await engine.accept(event, reading.event);
     delivery.late = acceptance.outcome === "late";
     delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
     if (acceptance.outcome === "duplicate" && !this.#source.isService) this.#noteSameBody(event, acceptance);
-    if (engine.options.ack === "stored") return answers.accepted(acceptance.outcome);
+    if (engine.options.ack === "stored") return this.#accept(delivery, acceptance.outcome);
     // An event that is late by position always goes to `onLate`.
     const isRecorded = delivery.late && this.#source.isService && engine.lateEvents === "record";
-    if (isRecorded) return answers.accepted("late");
-    const answer = await whenHandled(engine, acceptance, this.#source.answerMs);
-    if (answer.status === 503) delivery.reason = "not_handled";
-    return answer;
+    if (isRecorded) return this.#accept(delivery, "late");
+    const outcome = await whenHandled(engine, acceptance, this.#source.answerMs);
+    if (outcome !== null) return this.#accept(delivery, outcome);
+    delivery.reason = "not_handled";
+    return answers.UNAVAILABLE;
+  }
+
+  #accept(delivery: Delivery, outcome: AcceptedOutcome): Answer {
+    delivery.outcome = outcome;
+    return this.#accepted ?? answers.accepted(outcome);
+  }
+
+  /** A GET, which has no signature: its query proves who asks. */
+  async #greet(delivery: Delivery): Promise<Answer> {
+    const answer = await this.#verifier.greet(delivery.incoming);
+    if (answer !== null) return this.#shakeHands(delivery, answer);
+    return this.#refuse(delivery, { reason: "challenge_failed", answer: answers.UNAUTHORIZED_UNREAD });
+  }
+
+  #shakeHands(delivery: Delivery, answer: SourceAnswer): Answer {
+    delivery.outcome = "handshake";
+    this.#count("handshakes");
+    return answers.ofSource(answer);
   }
 
   async #quarantine(delivery: Delivery, quarantine: NewQuarantine): Promise<Answer> {
@@ -151,7 +175,7 @@ export class HttpHandler<Tx> {
     }
     delivery.reason = reason;
     this.#log.warn({ code: "quarantined", reason, slot }, "Signed body is not a valid event; quarantined.");
-    return answers.accepted("quarantined");
+    return this.#accept(delivery, "quarantined");
   }
 
   /** Of a source whose sender signs no id: a body came again under another one. A captured delivery looks like this. */
@@ -212,6 +236,8 @@ class Delivery {
   reason: string | null = null;
   /** The slot of the secret that signed it. */
   slot: string | null = null;
+  /** Null for one that was refused or failed. */
+  outcome: AcceptedOutcome | "handshake" | null = null;
   /** A duplicate with different content. */
   conflict = false;
   /** Below its message's cursor. */
@@ -235,8 +261,8 @@ class Delivery {
   }
 
   #outcome(answer: Answer): DeliveryOutcome {
-    if (this.conflict && answer.status === 200) return "conflict";
-    return answers.acceptedOutcome(answer) ?? (answer.status < 500 ? "refused" : "failed");
+    if (this.outcome !== null) return this.conflict ? "conflict" : this.outcome;
+    return answer.status < 500 ? "refused" : "failed";
   }
 }
 
@@ -245,17 +271,21 @@ const MARGIN_MS = 2_000;
 /** Deliveries that may wait for one event: the first and four duplicates. Others get 503, and the service retries. */
 const MOST_WAITING = 5;
 
-/** The answer with `ack: "handled"`: the request claims the lane of its event and waits for the handlers, within bounds. */
-async function whenHandled<Tx>(engine: Engine<Tx>, acceptance: StoredAcceptance, answerMs: number): Promise<Answer> {
+/** With `ack: "handled"` the request claims the lane of its event and waits for the handlers, within bounds. Null for an answer of 503. */
+async function whenHandled<Tx>(
+  engine: Engine<Tx>,
+  acceptance: StoredAcceptance,
+  answerMs: number,
+): Promise<AcceptedOutcome | null> {
   const durable = engine.options.store.capabilities.durable;
   if (acceptance.outcome === "duplicate" && acceptance.state !== "pending") {
-    return acceptance.state === "dead" && !durable ? answers.UNAVAILABLE : answers.accepted("duplicate");
+    return acceptance.state === "dead" && !durable ? null : "duplicate";
   }
-  if (engine.waiters.count(acceptance.event) >= MOST_WAITING) return answers.UNAVAILABLE;
+  if (engine.waiters.count(acceptance.event) >= MOST_WAITING) return null;
   const waitMs = Math.max(answerMs / 2, answerMs - MARGIN_MS);
   const ending = await untilEnded(engine, acceptance, waitMs);
-  if (ending === "done") return answers.accepted("handled");
-  return ending === "dead" && durable ? answers.accepted("dead") : answers.UNAVAILABLE;
+  if (ending === "done") return "handled";
+  return ending === "dead" && durable ? "dead" : null;
 }
 
 /** A gap, a backoff or the deadline end the wait as `put_back`: the event is kept, and the service's retry claims it again. */

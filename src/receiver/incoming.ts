@@ -1,11 +1,10 @@
 /** Between adapters and the receiver: the request that an adapter passes in, and every answer that it can send. No framework is known here. */
-import type { HeaderSource } from "../sources/headers.ts";
+import type { RequestParts, SourceAnswer } from "../sources/source.ts";
 
 /** One HTTP request, before its body is read. An adapter only converts; the receiver makes every decision. */
-export interface IncomingWebhook {
+export interface IncomingWebhook extends RequestParts {
   /** Upper case, as on the wire. */
   readonly method: string;
-  readonly headers: HeaderSource;
   /** Reads the body to its end. Called at most once, and only after the headers were checked. */
   readBody(reading: BodyReading): Promise<BodyResult> | BodyResult;
   /** Passed to a keyring provider. Nothing else about the request is passed: nothing is verified yet. */
@@ -46,10 +45,10 @@ const RAW_BODY_FIX =
 
 /** The response to send. Never a redirect, the payload, or which check failed. */
 export interface Answer {
-  readonly status: 200 | 400 | 401 | 405 | 413 | 415 | 500 | 503;
-  /** Lower-case names; always with `content-type` and `content-length`. */
+  readonly status: number;
+  /** Lower-case names; with `content-type` and `content-length`, unless there is no body. */
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON. */
+  /** JSON, unless the source has an answer of its own. */
   readonly body: string;
   /** The body was not read to its end: answer, drain at most 64 KiB, close the connection. */
   readonly close: boolean;
@@ -74,10 +73,17 @@ export function accepted(outcome: AcceptedOutcome): Answer {
   return ACCEPTED[outcome];
 }
 
-/** The outcome in an answer of 200. Null for any other answer. */
-export function acceptedOutcome(answer: Answer): AcceptedOutcome | null {
-  for (const [outcome, known] of Object.entries(ACCEPTED)) if (known === answer) return outcome as AcceptedOutcome;
-  return null;
+/** An answer in a provider's own form. */
+export function ofSource({ status = 200, body = "", contentType }: SourceAnswer): Answer {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  const type = contentType ?? (typeof body === "string" ? "text/plain; charset=utf-8" : "application/json");
+  const headers = {
+    ...(text !== "" && { "content-type": type, "x-content-type-options": "nosniff" }),
+    // RFC 9110, section 8.6: not with 204.
+    ...(status !== 204 && { "content-length": `${Buffer.byteLength(text)}` }),
+    "cache-control": "no-store",
+  };
+  return { status, headers, body: status === 204 ? "" : text, close: false };
 }
 
 /** 401: one answer for every failed check. The reason is in the log only. */
@@ -88,7 +94,9 @@ export const UNAUTHORIZED_UNREAD: Answer = unread(UNAUTHORIZED);
 export const BODY_TRUNCATED: Answer = answer(400, { error: "body_truncated" }, {}, "close");
 /** 400, only with `quarantine: "reject"`. */
 export const UNPROCESSABLE: Answer = answer(400, { error: "invalid_event" });
-export const METHOD_NOT_ALLOWED: Answer = answer(405, { error: "method_not_allowed" }, { allow: "POST, PUT" }, "close");
+export const METHOD_NOT_ALLOWED: Answer = notAllowed("POST, PUT");
+/** The same, for a source that answers a challenge. */
+export const METHOD_NOT_ALLOWED_BUT_GET: Answer = notAllowed("GET, POST, PUT");
 export const TOO_LARGE: Answer = answer(413, { error: "body_too_large" }, {}, "close");
 export const UNSUPPORTED_ENCODING: Answer = answer(415, { error: "unsupported_content_encoding" }, {}, "close");
 /** 500: the application parsed the body first. */
@@ -102,6 +110,10 @@ export const UNAVAILABLE_UNREAD: Answer = unread(UNAVAILABLE);
 /** `answer`, for a request whose body was not read to its end. */
 export function unread(answer: Answer): Answer {
   return { ...answer, close: true };
+}
+
+function notAllowed(allow: string): Answer {
+  return answer(405, { error: "method_not_allowed" }, { allow }, "close");
 }
 
 function answer(

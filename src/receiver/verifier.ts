@@ -11,7 +11,7 @@ import { type Answer, bodyParsedMessage } from "./incoming.ts";
 
 export type { UnverifiedWebhook };
 
-/** A delivery whose signature matches, or the answer to a refused one. */
+/** A delivery whose signature matches, or the answer to a refused one or to a handshake. */
 export type VerifiedRequestOf<Event> =
   | { readonly ok: true; readonly event: Event; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly answer: Answer };
@@ -27,20 +27,25 @@ export function verifierOf<Event extends object>(
 ): (incoming: UnverifiedWebhook) => Promise<VerifiedRequestOf<Event>> {
   const log = new SampledLog(logger, systemClock);
   const verifier = new RequestVerifier(source, systemClock);
-  const parse = (
-    { headers, tenant }: UnverifiedWebhook,
-    { bytes, match, claimed }: VerifiedRequest,
-  ): VerifiedRequestOf<Event> => {
+  const parse = (incoming: UnverifiedWebhook, { bytes, match, claimed }: VerifiedRequest): VerifiedRequestOf<Event> => {
     const now = systemClock.now();
     // Again: the body may have arrived so slowly that its timestamp is too old now.
-    if (!source.check(headers, now).ok) return refuse(answers.UNAUTHORIZED);
+    if (!source.check(incoming, now).ok) return refuse(answers.UNAUTHORIZED);
+    const { headers, tenant } = incoming;
     const reading = source.read(claimed, match, bytes, { headers, trace: null, now, tenant });
     if (reading === null) return refuse(answers.UNAUTHORIZED);
-    return reading.ok ? { ok: true, event: reading.event as Event, bytes } : refuse(answers.UNPROCESSABLE);
+    if (reading.kind === "handshake") return refuse(answers.ofSource(reading.answer));
+    return reading.kind === "event"
+      ? { ok: true, event: reading.event as Event, bytes }
+      : refuse(answers.UNPROCESSABLE);
   };
   return async (incoming) => {
     const progress = { isRead: false };
     try {
+      if (incoming.method === "GET" && source.challenge !== undefined) {
+        const answer = await verifier.greet(incoming);
+        return refuse(answer === null ? answers.UNAUTHORIZED_UNREAD : answers.ofSource(answer));
+      }
       const request = await verifier.verify(incoming, progress);
       if (!request.ok) return refuse(answerTo(request, log));
       request.reading.release();

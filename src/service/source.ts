@@ -97,7 +97,8 @@ export function connectService(
     maxBodyBytes,
     answerMs: ANSWER_MS,
     keyrings: mayBeUnsigned ? createKeyringSource(secrets, deps) : signedKeyrings(secrets, deps),
-    check(headers, now): Claimed | Refusal {
+    accepted: null,
+    check({ headers }, now): Claimed | Refusal {
       const checked = checkHeaders(headers, policy, now);
       if (checked.ok || !mayBeUnsigned || !carriesNeitherHeader(headers)) return checked;
       return { ok: true, timestamp: null, code: checked.code, headers };
@@ -114,12 +115,13 @@ export function connectService(
       if (vouching === null) return null;
       const signedAt = claimed.timestamp ?? circumstances.now;
       if (!parsed.ok) {
-        return { ok: false, quarantine: newQuarantine(parsed.code, body, vouching, { ...circumstances, signedAt }) };
+        const quarantine = newQuarantine(parsed.code, body, vouching, { ...circumstances, signedAt });
+        return { kind: "no_event", quarantine };
       }
       const { event } = parsed;
       const { trace } = circumstances;
       const toStore = () => newEvent(event, body, { signedAt, trace }, gapWaitMs);
-      return { ok: true, slot: vouching.slot, event, toStore };
+      return { kind: "event", slot: vouching.slot, event, toStore };
     },
   };
 }

@@ -6,7 +6,7 @@ import type { Released, StoredBody } from "../inbox/handlers.ts";
 import { scopeOfEntry, tenantOfScope } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import { sha256 } from "../internal/json.ts";
-import { functionOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { functionOption, invalidOption, isRecord, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { type HeaderSource, readHeader } from "./headers.ts";
 import type { KeyringSourceDeps } from "./keyring-provider.ts";
 import {
@@ -17,16 +17,29 @@ import {
   type SourceKeys,
   sourceKeyrings,
 } from "./keys.ts";
-import type { Circumstances, Claim, ConnectedSource, Reading, Refusal, SourceEvents, WebhookSource } from "./source.ts";
+import type {
+  Circumstances,
+  Claim,
+  ConnectedSource,
+  Reading,
+  Refusal,
+  RequestParts,
+  SourceAnswer,
+  SourceEvents,
+  WebhookSource,
+} from "./source.ts";
 
-/** The headers of a request. */
-export interface RequestHead {
+/** The headers that a source keeps beside a body: those of its list, and no others. */
+export interface Kept {
   /** The value of a header, by its lower-case name. Several values are joined with ", ". */
   header(name: string): string | undefined;
 }
 
-/** The headers that a source keeps beside a body: those of its list, and no others. */
-export interface Kept extends RequestHead {}
+/** What stands before the body of a request. */
+export interface RequestHead extends Kept {
+  /** The query of the URL as it came, without the question mark. Empty if there is none. */
+  readonly query: string;
+}
 
 /** The key that signed a delivery, and the time that is signed, epoch milliseconds; null if none is. Or why it was not verified. */
 export type Verdict =
@@ -92,6 +105,19 @@ export interface SourceDefinition<Event extends object> {
    * a higher one was passed to a handler goes to `onLate` only. Null if it has none: then it is by itself.
    */
   position?(event: Event, kept: Kept): number | null;
+  /** The answer to what was accepted. Default: 200 with the outcome as JSON. */
+  readonly accepted?: SourceAnswer;
+  /**
+   * Answers an event that asks for an answer and is not stored, such as Slack's `url_verification`. Its signature matches. Null for all others.
+   *
+   * @param key - the key that signed it
+   */
+  handshake?(event: Event, kept: Kept, key: Key): SourceAnswer | null;
+  /**
+   * Answers a GET, such as the one with Meta's `hub.challenge`. No signature covers it: compare the secret in its query with `isSameSecret()`.
+   * Null for one that does not prove who asks: it gets 401. Default: a GET gets 405.
+   */
+  challenge?(head: RequestHead, keys: readonly Key[]): SourceAnswer | null;
 }
 
 export interface VerifyCircumstances {
@@ -264,6 +290,7 @@ function connect<Event extends object>(
     throw new SetupError("invalid_secret", `Option "secrets" of ${definition.preset} is missing.`);
   // One secret for all: then a tenant is only a name, which anyone could change to have an event handled twice.
   const hasTenants = typeof secrets === "function";
+  const challenge = definition.challenge?.bind(definition);
   const decode = definition.key?.bind(definition) ?? ((text: string) => Buffer.from(text));
   const checkAge = (signedAt: number, exactly: number) => {
     // Times in whole seconds are compared in whole seconds, as providers' own libraries do.
@@ -278,10 +305,11 @@ function connect<Event extends object>(
     maxBodyBytes,
     answerMs: definition.answerMs ?? 10_000,
     keyrings: sourceKeyrings(secrets, decode, deps),
-    check: (headers) => ({ ok: true, timestamp: null, head: { header: (name) => readHeader(headers, name) } }),
+    accepted: definition.accepted ?? null,
+    check: (request) => ({ ok: true, timestamp: null, head: headOf(request) }),
     refuse: () => null,
     match({ head }, body, { all }, now): Match | Refusal | null {
-      const live = all.filter(({ validUntil }) => validUntil > now);
+      const live = liveAt(all, now);
       const verdict = verdictOf(definition, head, body, live, {
         now,
         checkAge: (signedAt) => checkAge(signedAt, now),
@@ -295,11 +323,17 @@ function connect<Event extends object>(
       const expired = signedAt === null ? null : checkAge(signedAt, now);
       return expired === null ? { key, signedAt } : { ok: false, code: expired };
     },
+    ...(challenge !== undefined && {
+      challenge: (request: RequestParts, { all }: SourceKeys) =>
+        challengeAnswer(challenge, definition.preset, headOf(request), liveAt(all, deps.clock.now())),
+    }),
     read(_claimed, { key, signedAt }, body, circumstances): Reading {
       const client = clientOf(entry, hasTenants ? circumstances.tenant : undefined);
       const kept = keptOf(definition, circumstances.headers);
-      const read = readBody(definition, client, body, kept, { ...circumstances, signedAt, holdBackMs });
-      if (read.ok) return { ok: true, slot: key.slot, event: read.event, toStore: () => read.stored };
+      const read = readBody(definition, client, body, kept, { ...circumstances, signedAt, holdBackMs, key });
+      if (read.kind === "event")
+        return { kind: "event", slot: key.slot, event: read.event, toStore: () => read.stored };
+      if (read.kind === "handshake") return { kind: "handshake", slot: key.slot, answer: read.answer };
       const head = headText(definition, circumstances.headers);
       const quarantine: NewQuarantine = {
         reason: read.code,
@@ -313,7 +347,7 @@ function connect<Event extends object>(
         ...(head !== null && { head }),
         ...(signedAt === null && { untimed: true as const }),
       };
-      return { ok: false, quarantine };
+      return { kind: "no_event", quarantine };
     },
     reread({ raw, head }: StoredBody) {
       if (raw === null) return null;
@@ -330,18 +364,24 @@ function connect<Event extends object>(
       if (raw === null) return { ok: false, reason: "body_pruned" };
       const client = clientOf(entry, tenantOfScope(scope));
       const signedAt = row.untimed ? null : row.signedAt;
-      const circumstances = { signedAt, now: row.signedAt, trace, holdBackMs };
+      const circumstances = { signedAt, now: row.signedAt, trace, holdBackMs, key: null };
       const read = readBody(definition, client, raw, keptFrom(head), circumstances);
-      if (read.ok) return { ok: true, event: read.stored };
-      const message = `The body is still not an event for the source "${entry}" (${read.code}).`;
+      if (read.kind === "event") return { ok: true, event: read.stored };
+      const code = read.kind === "no_event" ? read.code : FAILED.code;
+      const message = `The body is still not an event for the source "${entry}" (${code}).`;
       return { ok: false, reason: "invalid_event", message };
     },
   };
 }
 
+function liveAt(keys: readonly SourceKey[], now: number): readonly SourceKey[] {
+  return keys.filter(({ validUntil }) => validUntil > now);
+}
+
 type Read =
-  | { readonly ok: true; readonly event: object; readonly stored: NewEvent }
-  | { readonly ok: false; readonly code: string };
+  | { readonly kind: "event"; readonly event: object; readonly stored: NewEvent }
+  | { readonly kind: "no_event"; readonly code: string }
+  | { readonly kind: "handshake"; readonly answer: SourceAnswer };
 
 /** Parses and places a body whose signature matches. Never throws. */
 function readBody<Event extends object>(
@@ -349,12 +389,14 @@ function readBody<Event extends object>(
   client: string,
   body: Uint8Array,
   kept: Kept & { readonly text: string | null },
-  { signedAt, now, trace, holdBackMs }: ReadCircumstances,
+  { signedAt, now, trace, holdBackMs, key }: ReadCircumstances,
 ): Read {
   try {
     const parsed = definition.parse(body, kept);
-    if (!parsed.ok) return { ok: false, code: codeOf(parsed.code) };
+    if (!parsed.ok) return { kind: "no_event", code: codeOf(parsed.code) };
     const { event } = parsed;
+    const answer = key === null ? null : (definition.handshake?.(event, kept, key) ?? null);
+    if (answer !== null) return isAnswer(answer) ? { kind: "handshake", answer } : FAILED;
     const digest = sha256(body);
     const identity = definition.identify(event, kept, () => digest.toString("hex"));
     const { type, reference, occurredAt } = definition.describe(event, kept);
@@ -381,7 +423,7 @@ function readBody<Event extends object>(
       ...(kept.text !== null && { head: kept.text }),
       ...(signedAt === null && { untimed: true as const }),
     };
-    return { ok: true, event, stored };
+    return { kind: "event", event, stored };
   } catch {
     return FAILED;
   }
@@ -391,6 +433,8 @@ interface ReadCircumstances extends Pick<Circumstances, "now" | "trace"> {
   /** Null if none is. */
   readonly signedAt: number | null;
   readonly holdBackMs: number;
+  /** The key that signed it. Null for a body that is replayed from the quarantine: nobody waits for an answer. */
+  readonly key: Key | null;
 }
 
 type Place =
@@ -417,7 +461,7 @@ function clientOf(entry: string, tenant: string | undefined): string {
   return tenant === undefined ? entry : `${entry}:${tenant}`;
 }
 
-const FAILED = { ok: false, code: "source_failed" } as const;
+const FAILED = { kind: "no_event", code: "source_failed" } as const;
 const CODE = /^[a-z][a-z0-9_]{0,63}$/;
 
 /** A code of a definition, as it may stand in logs and in the names of counters. */
@@ -439,6 +483,47 @@ function verdictOf<Event extends object>(
 /** Answered with 500. The cause may quote the request, and is not logged. */
 function brokenVerify({ preset }: Pick<SourceDefinition<object>, "preset">, what: string, cause?: unknown): SetupError {
   return new SetupError("source_failed", `verify() of the source ${preset} ${what}.`, { cause });
+}
+
+/** @throws SetupError if the definition's own function fails */
+function challengeAnswer(
+  challenge: NonNullable<SourceDefinition<object>["challenge"]>,
+  preset: string,
+  head: RequestHead,
+  keys: readonly Key[],
+): SourceAnswer | null {
+  const broken = (what: string, cause?: unknown) =>
+    new SetupError("source_failed", `challenge() of the source ${preset} ${what}.`, { cause });
+  let answer: SourceAnswer | null;
+  try {
+    answer = challenge(head, keys) ?? null;
+  } catch (error) {
+    throw broken("threw", error);
+  }
+  if (answer === null || isAnswer(answer)) return answer;
+  throw broken("returned what is not an answer");
+}
+
+/** What may follow `content-type:`. */
+const CONTENT_TYPE = /^[!-~][ -~]{0,127}$/;
+
+function isAnswer(value: unknown): value is SourceAnswer {
+  if (!isRecord(value)) return false;
+  const { status = 200, body = "", contentType = "text/plain" } = value;
+  const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 299;
+  const isBody = typeof body === "string" || (typeof body === "object" && body !== null);
+  return isStatus && isBody && typeof contentType === "string" && CONTENT_TYPE.test(contentType);
+}
+
+function headOf({ headers, url = "" }: RequestParts): RequestHead {
+  return {
+    header: (name) => readHeader(headers, name),
+    get query() {
+      const [target = ""] = url.split("#", 1);
+      const mark = target.indexOf("?");
+      return mark === -1 ? "" : target.slice(mark + 1);
+    },
+  };
 }
 
 function isEpochMs(value: unknown): boolean {
@@ -488,14 +573,19 @@ export function checkEntryName(option: string, name: string): void {
 
 /** @throws SetupError */
 export function checkDefinition<Event extends object>(definition: SourceDefinition<Event>): void {
-  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [] } = definition;
+  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], accepted } = definition;
   checkEntryName("preset", preset);
   if (preset === "service")
     throw invalidOption("preset", "is the messaging service's: give your source another", preset);
   for (const name of ["verify", "parse", "identify", "describe"] as const) {
     if (typeof definition[name] !== "function") throw invalidOption(name, "must be a function", definition[name]);
   }
-  for (const name of ["key", "lane", "position"] as const) functionOption(name, definition[name]);
+  for (const name of ["key", "lane", "position", "handshake", "challenge"] as const)
+    functionOption(name, definition[name]);
+  if (accepted !== undefined && !isAnswer(accepted)) {
+    const rule = "must be { status, body, contentType }: a status of 200 to 299, and a text or a value for JSON";
+    throw invalidOption("accepted", rule, accepted);
+  }
   numberOption("maxBodyBytes", maxBodyBytes, KIB, { min: KIB, max: 32 * KIB * KIB, unit: "bytes" });
   numberOption("answerMs", answerMs, 10_000, { min: 1_000, max: 60_000, unit: "ms" });
   if (lastRetryMs === undefined)

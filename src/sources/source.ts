@@ -11,6 +11,23 @@ export interface Claim {
   readonly timestamp: number | null;
 }
 
+/** What a request shows before its body is read. */
+export interface RequestParts {
+  readonly headers: HeaderSource;
+  /** As it was requested: a path with its query, or a whole URL. Default: no query. */
+  readonly url?: string | undefined;
+}
+
+/** An answer of 2xx in the provider's own form. */
+export interface SourceAnswer {
+  /** 200 to 299. Default 200. */
+  readonly status?: number;
+  /** A text, or a value that is sent as JSON. Default: none. */
+  readonly body?: string | object;
+  /** Default `application/json` for a value, and `text/plain; charset=utf-8` for a text. */
+  readonly contentType?: string;
+}
+
 /** Why the headers alone refuse a request. The code is for logs and counters. */
 export interface Refusal {
   readonly ok: false;
@@ -20,7 +37,7 @@ export interface Refusal {
 /** A verified delivery, as its source reads it. */
 export type Reading =
   | {
-      readonly ok: true;
+      readonly kind: "event";
       /** The slot of the secret that signed it, such as `previous`. */
       readonly slot: string;
       /** As handlers receive it. */
@@ -29,7 +46,9 @@ export type Reading =
       toStore(): NewEvent;
     }
   /** It is correctly signed, and not an event. */
-  | { readonly ok: false; readonly quarantine: NewQuarantine };
+  | { readonly kind: "no_event"; readonly quarantine: NewQuarantine }
+  /** It asks for an answer, and is not stored. */
+  | { readonly kind: "handshake"; readonly slot: string; readonly answer: SourceAnswer };
 
 /** What the receiver knows of a verified delivery. */
 export interface Circumstances {
@@ -60,14 +79,18 @@ export interface ConnectedSource<
   /** How long the sender waits for an answer, milliseconds. */
   readonly answerMs: number;
   readonly keyrings: KeyringSource<Keys>;
+  /** The answer to what was stored, if the provider wants one of its own. */
+  readonly accepted: SourceAnswer | null;
   /** Checks what needs no body. `now` is epoch milliseconds. */
-  check(headers: HeaderSource, now: number): Claimed | Refusal;
+  check(request: RequestParts, now: number): Claimed | Refusal;
   /** Why these keys can match no body. Asked before the body is read. */
   refuse(claimed: Claimed, keys: Keys): Refusal | null;
   /** Finds the key that signed the body. Null if none did: a fresher keyring may have it. */
   match(claimed: Claimed, body: Uint8Array, keys: Keys, now: number): Match | Refusal | null;
   /** Parses a body whose signature matches. Null if the key does not cover the event in it: answer it as a wrong signature. */
   read(claimed: Claimed, match: Match, body: Uint8Array, circumstances: Circumstances): Reading | null;
+  /** Answers a GET. Null unless it proves who asks. Absent where only POST and PUT are allowed. */
+  challenge?(request: RequestParts, keys: Keys): SourceAnswer | null;
 }
 
 /** The events of a source, as types. */

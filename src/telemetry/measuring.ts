@@ -47,8 +47,10 @@ interface Measures {
 }
 
 const NONE: Labels = {};
-/** The others always have a reason. */
-const WITHOUT_REASON: Readonly<Record<Exclude<DeliveryOutcome, "quarantined" | "refused" | "failed">, true>> = {
+/** The others always have a reason, or are of other sources. */
+const WITHOUT_REASON: Readonly<
+  Record<Exclude<DeliveryOutcome, "quarantined" | "refused" | "failed" | "handshake">, true>
+> = {
   accepted: true,
   duplicate: true,
   conflict: true,

@@ -196,7 +196,7 @@ function connect(source: WebhookSource<SourceEvents>): ConnectedSource {
 }
 
 async function ours(source: ConnectedSource, body: string, headers: Headers): Promise<boolean> {
-  const claimed = source.check(headers, Date.now());
+  const claimed = source.check({ headers }, Date.now());
   if (!claimed.ok) return false;
   const match = source.match(claimed, Buffer.from(body), await source.keyrings.read({}), Date.now());
   return match !== null && !("ok" in match);
@@ -245,7 +245,7 @@ describe.each(Object.entries(JUDGES))("%s", (_, judge) => {
     expect(await ours(source, body, await judge.sign(body, judge.secret, now))).toBe(true);
     const old = await judge.sign(body, judge.other, now);
     expect(await ours(source, body, old)).toBe(true);
-    const claimed = source.check(old, Date.now());
+    const claimed = source.check({ headers: old }, Date.now());
     if (!claimed.ok) throw new Error("refused");
     const later = Date.now() + 61_000;
     expect(source.match(claimed, Buffer.from(body), await source.keyrings.read({}), later)).toBe(null);

@@ -35,6 +35,7 @@ import {
   type KeyedLaneRow,
   LANES_PER_PAGE,
   type LaneRow,
+  type SourceRow,
 } from "./statements.ts";
 import type { Ledger, Work } from "./transaction.ts";
 
@@ -117,21 +118,21 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
     const row = sql.event.get(event.id);
     const names = { apiClientId, tag: lane.tag, messageId: lane.message, eventType };
     if (row !== undefined)
-      claimed.retired.push(toEvent({ ...row, ...names, raw: rest.raw, head: headOf(lanes, lane, event.id) }));
+      claimed.retired.push(toEvent({ ...row, ...names, raw: rest.raw, head: ofSource(lanes, lane, event.id).head }));
     return;
   }
   const key = { apiClientId, tag: tagWord(lane.tag), messageId: lane.message };
-  const { identity, signedAt, trace } = rest;
+  const { signedAt, trace } = rest;
+  const { identity, head } = ofSource(lanes, lane, event.id);
   // A pending event always has its body: pruning and erasing finish it first.
   const raw = rest.raw ?? new Uint8Array();
-  claimed.leases.push(
-    leaseOf(lane, claim, { key, identity, eventType, signedAt, trace, raw, head: headOf(lanes, lane, event.id) }, null),
-  );
+  claimed.leases.push(leaseOf(lane, claim, { key, identity, eventType, signedAt, trace, raw, head }, null));
 }
 
-/** The messaging service keeps no headers. */
-function headOf({ work }: SqliteLanes, { tag }: SqliteLane, event: EventId): string | null {
-  return TAGS_OF_SOURCES.includes(tag) ? (work.sql.keptHead.get(event)?.head ?? null) : null;
+const OF_SERVICE: SourceRow = { identity: null, head: null };
+
+function ofSource({ work }: SqliteLanes, { tag }: SqliteLane, event: EventId): SourceRow {
+  return TAGS_OF_SOURCES.includes(tag) ? (work.sql.ofSource.get(event) ?? OF_SERVICE) : OF_SERVICE;
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.

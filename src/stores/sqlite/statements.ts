@@ -58,9 +58,14 @@ export interface InTurnRow {
   readonly acceptedAt: number;
 }
 
+/** What only events of other sources have: each column of a row costs time. */
+export interface SourceRow {
+  readonly identity: string | null;
+  readonly head: string | null;
+}
+
 /** Fields of a leased event that the rules do not read. */
 export interface ClaimRow {
-  readonly identity: string | null;
   readonly kind: number;
   readonly signedAt: number;
   readonly trace: string | null;
@@ -141,7 +146,7 @@ export const SQL = {
   heldSince: `select min(accepted) as since from oncehook_event ${IN_LANE}
     where lane = ? and seq >= ? and state = 0 and late = 0 and forced = 0`,
   body: "select raw from oncehook_body where event = ?",
-  keptHead: "select head from oncehook_body where event = ?",
+  ofSource: `select identity, (select head from oncehook_body where event = oncehook_event.id) as head from oncehook_event where id = ?`,
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ? returning signed as signedAt",
   markConflict: "update oncehook_event set conflict = 1 where id = ?",
   insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
@@ -153,7 +158,7 @@ export const SQL = {
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
   expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
   farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
-  claimed: `select e.kind, e.identity, e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
+  claimed: `select e.kind, e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
     from oncehook_event e where e.id = ?`,
   startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
   insertGap: "insert or ignore into oncehook_gap (lane, hi, lo, skipped) values (?, ?, ?, ?)",
@@ -216,7 +221,7 @@ type Rows = {
   highest: { readonly seq: number | null };
   heldSince: { readonly since: number | null };
   body: { readonly raw: Buffer };
-  keptHead: { readonly head: string | null };
+  ofSource: SourceRow;
   countDuplicates: { readonly signedAt: number };
   dueLanes: KeyedLaneRow;
   expiredLanes: KeyedLaneRow;
