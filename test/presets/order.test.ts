@@ -2,13 +2,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { createReceiver, type InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { defineSource, github, shopify, stripe } from "../../src/presets/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { type Place, shuffledLanes } from "./shuffled-lanes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "oncehook-order-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -158,6 +160,36 @@ describe("holdBackMs", () => {
     expect(late).toEqual([48, 0]);
   });
 });
+
+describe("shuffled lanes in memory", () => shuffledLanes(placeInMemory));
+describe("shuffled lanes on SQLite", () => shuffledLanes(placeOnSqlite));
+
+/** It has no transaction to write in. It counts as durable here: otherwise an answer waits for the handler, and nothing can be held back. */
+async function placeInMemory(): Promise<Place<never>> {
+  const store = memory();
+  const states = new Map<string, string>();
+  return {
+    store: { ...store, capabilities: { ...store.capabilities, durable: true } },
+    write: (_ctx, object, state) => void states.set(object, state),
+    read: async () => states,
+  };
+}
+
+async function placeOnSqlite(): Promise<Place<SqliteDatabase>> {
+  const path = join(folder, `${++files}.db`);
+  const onOpen = (db: SqliteDatabase) => db.exec("create table if not exists state (object text primary key, id text)");
+  return {
+    store: sqliteStore(path, { onOpen }),
+    write(ctx, object, state) {
+      ctx.commit((db) => db.prepare("insert or replace into state values (?, ?)").run(object, state));
+    },
+    async read() {
+      const db = new Database(path, { readonly: true });
+      onTestFinished(() => void db.close());
+      return new Map(db.prepare("select object, id from state").raw().all() as [string, string][]);
+    },
+  };
+}
 
 describe("lanes by arrival, and others", () => {
   it("handles those of one lane one at a time, as they came, where the application names the lane", async () => {
