@@ -113,14 +113,15 @@ async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: Even
 }
 
 /** The presets of oncehook/sources. */
-export type ListenSource = "standard-webhooks" | "stripe" | "github" | "shopify";
+export type ListenSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack";
 
 async function connectedSource(name: ListenSource, secrets: WebhookSecrets): Promise<WebhookSource<SourceEvents>> {
   // Loaded here: the messaging service needs none of it.
-  const { github, shopify, standardWebhooks, stripe } = await import("../presets/index.ts");
+  const { github, shopify, slack, standardWebhooks, stripe } = await import("../presets/index.ts");
   const make: Readonly<Record<ListenSource, () => WebhookSource<SourceEvents>>> = {
     github: () => github({ secrets }),
     shopify: () => shopify({ secrets, lane: null }),
+    slack: () => slack({ secrets }),
     stripe: () => stripe({ secrets, lane: null }),
     "standard-webhooks": () => standardWebhooks({ secrets }),
   };

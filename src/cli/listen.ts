@@ -55,7 +55,7 @@ function port(): Option {
 
 function source(): Option {
   const about = "whose webhooks are received, unless it is the messaging service";
-  return new Option("--source <preset>", about).choices(["standard-webhooks", "stripe", "github", "shopify"]);
+  return new Option("--source <preset>", about).choices(["standard-webhooks", "stripe", "github", "shopify", "slack"]);
 }
 
 function previousValidUntil(): Option {

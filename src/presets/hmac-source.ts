@@ -28,7 +28,8 @@ import {
 export type Place = { readonly body: string } | { readonly header: string };
 
 /** How a provider signs, as data. */
-export interface HmacScheme {
+export interface HmacScheme<Event extends object = Readonly<Record<string, unknown>>>
+  extends Pick<SourceDefinition<Event>, "accepted" | "handshake" | "challenge"> {
   /** The name of this kind of source, recorded in the inbox: `[a-z][a-z0-9-]{0,31}`. */
   readonly preset: string;
   /** The header with the signature, in lower case. */
@@ -89,6 +90,9 @@ const SCHEME = [
   "maxBodyBytes",
   "answerMs",
   "lastRetryMs",
+  "accepted",
+  "handshake",
+  "challenge",
 ] as const satisfies readonly (keyof HmacScheme)[];
 
 const LENGTHS = { sha256: 32, sha1: 20 } as const;
@@ -113,13 +117,13 @@ type Piece = { readonly text: string } | { readonly from: "body" | "timestamp" }
 export function hmacSource<
   Event extends object = Readonly<Record<string, unknown>>,
   ByType extends object = Readonly<Record<string, Event>>,
->(scheme: HmacScheme): (options: SourceOptions<Event>) => WebhookSource<OpenEvents<Event, ByType>> {
+>(scheme: HmacScheme<Event>): (options: SourceOptions<Event>) => WebhookSource<OpenEvents<Event, ByType>> {
   const definition = definitionOf<Event>(scheme);
   checkDefinition(definition);
   return (options) => sourceOf<Event, OpenEvents<Event, ByType>>(definition, options);
 }
 
-function definitionOf<Event extends object>(scheme: HmacScheme): SourceDefinition<Event> {
+function definitionOf<Event extends object>(scheme: HmacScheme<Event>): SourceDefinition<Event> {
   refuseUnknownOptions("hmacSource()", scheme, SCHEME);
   const {
     preset,
@@ -132,6 +136,9 @@ function definitionOf<Event extends object>(scheme: HmacScheme): SourceDefinitio
     maxBodyBytes,
     answerMs,
     lastRetryMs,
+    accepted,
+    handshake,
+    challenge,
   } = scheme;
   const encoding = choiceOption("encoding", scheme.encoding, "hex", ["hex", "base64"]);
   const hash = choiceOption("hash", scheme.hash, "sha256", ["sha256", "sha1"]);
@@ -154,6 +161,9 @@ function definitionOf<Event extends object>(scheme: HmacScheme): SourceDefinitio
     lastRetryMs,
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),
     ...(answerMs !== undefined && { answerMs }),
+    ...(accepted !== undefined && { accepted }),
+    ...(handshake !== undefined && { handshake }),
+    ...(challenge !== undefined && { challenge }),
     keep: [...new Set([...kept, ...(scheme.keep ?? [])])],
     key: (text) => decodeKey(text, keyEncoding),
     verify(head, body, keys, { checkAge }): Verdict {

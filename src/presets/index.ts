@@ -20,6 +20,7 @@ export type { SourceAnswer, SourceEvents, WebhookSource } from "../sources/sourc
 export { type GitHubEvent, type GitHubOptions, github } from "./github.ts";
 export { type HmacScheme, hmacSource, type Place } from "./hmac-source.ts";
 export { type ShopifyEvent, shopify } from "./shopify.ts";
+export { type SlackEvent, slack } from "./slack.ts";
 export {
   type ByTypeField,
   type StandardWebhooksEvent,

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { refuseUnknownOptions } from "../internal/options.ts";
 
 /** The presets of oncehook/sources whose requests can be signed here. */
-export type SignedSource = "standard-webhooks" | "stripe" | "github" | "shopify";
+export type SignedSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack";
 
 /** The secrets with which requests of other sources are signed by default. */
 export const TEST_SECRETS: Readonly<Record<SignedSource, string>> = {
@@ -11,6 +11,7 @@ export const TEST_SECRETS: Readonly<Record<SignedSource, string>> = {
   stripe: "whsec_stripe_tests_0123456789abcdef",
   github: "github_tests_0123456789abcdef",
   shopify: "shopify_tests_0123456789abcdef",
+  slack: "slack_tests_0123456789abcdef",
 };
 
 export interface SourceSigning {
@@ -19,7 +20,7 @@ export interface SourceSigning {
   readonly timestamp: number;
   /** The type in a header, for GitHub and Shopify. */
   readonly type: string | undefined;
-  /** The delivery's id in a header, for all but Stripe. */
+  /** The delivery's id in a header, for all but Stripe and Slack. */
   readonly id: string | undefined;
 }
 
@@ -50,6 +51,11 @@ const SIGNERS: Readonly<Record<SignedSource, Signer>> = {
     "x-shopify-webhook-id": id,
     "x-shopify-shop-domain": "example.myshopify.com",
   }),
+  slack: (body, { secret, timestamp }) => {
+    const time = seconds(timestamp);
+    const signature = createHmac("sha256", secret).update(`v0:${time}:`).update(body).digest("hex");
+    return { "x-slack-request-timestamp": time, "x-slack-signature": `v0=${signature}` };
+  },
 };
 
 /** The headers of one delivery. */
@@ -109,5 +115,10 @@ export const sourceFixtures = {
   shopify: fixture("shopify", ({ id = "820982911946154508", data }) => ({
     ...{ id: Number(id), admin_graphql_api_id: `gid://shopify/Order/${id}`, updated_at: AT, total_price: "403.00" },
     ...data,
+  })),
+  /** An event of Slack's Events API. */
+  slack: fixture("slack", ({ id = "Ev000001", type = "app_mention", data }) => ({
+    ...{ type: "event_callback", team_id: "T000001", api_app_id: "A000001", event_id: id, event_time: CREATED },
+    event: { type, user: "U000001", text: "<@U000002> hello", ts: `${CREATED}.000100`, channel: "C000001", ...data },
   })),
 };

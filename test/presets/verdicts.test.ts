@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto";
 import { sign as githubSign, verify as githubVerify } from "@octokit/webhooks-methods";
 import { ApiVersion, LogSeverity, shopifyApi } from "@shopify/shopify-api";
 import "@shopify/shopify-api/adapters/node";
+import { isValidSlackRequest } from "@slack/bolt";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { Webhook as SvixWebhook } from "svix";
@@ -13,7 +14,7 @@ import { describe, expect, it } from "vitest";
 import type { SourceEvents, WebhookSource } from "../../src/index.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, shopify, standardWebhooks, stripe } from "../../src/presets/index.ts";
+import { github, shopify, slack, standardWebhooks, stripe } from "../../src/presets/index.ts";
 import type { ConnectedSource } from "../../src/sources/source.ts";
 import { seededRandom, TEST_SECRETS } from "../../src/testing/index.ts";
 import { sized } from "../setup/form.ts";
@@ -84,7 +85,30 @@ const STRICTER = {
       example: (headers) => withValue(headers, "signature", (value) => value + " v1,AAAA".repeat(16)),
     },
   ],
+  slack: [
+    {
+      why: "the library reads any text as a time",
+      applies: (headers) => !SECONDS.test(valueAt(headers, "timestamp")),
+      example: () => slackHeaders('{"id":"evt_1","type":"a.thing"}', TEST_SECRETS.slack, "NaN"),
+    },
+    {
+      why: "the library accepts any time ahead of its clock",
+      applies: (headers) => Number(valueAt(headers, "timestamp")) > Date.now() / 1000 + 300,
+      example: (headers) => headers,
+      ahead: 1_000,
+    },
+    {
+      why: "the library cuts a signature at its second equals sign",
+      applies: (headers) => /=.*=/.test(valueAt(headers, "signature")),
+      example: (headers) => withValue(headers, "signature", (value) => `${value}=x`),
+    },
+  ],
 } as const satisfies Record<string, readonly Reason[]>;
+
+function slackHeaders(body: string, secret: string, time: string): Headers {
+  const signature = createHmac("sha256", secret).update(`v0:${time}:${body}`).digest("hex");
+  return { "x-slack-request-timestamp": time, "x-slack-signature": `v0=${signature}` };
+}
 
 /** The value of the header whose name ends like this. */
 function valueAt(headers: Headers, end: string): string {
@@ -179,6 +203,15 @@ const JUDGES: Readonly<Record<string, Judge>> = {
       return (await library.webhooks.validate({ rawBody, rawRequest })).valid;
     },
     stricter: [],
+  },
+  slack: {
+    source: (secrets) => slack({ secrets }),
+    secret: TEST_SECRETS.slack,
+    other: "another slack secret 0123456789",
+    // The library only verifies.
+    sign: (body, secret, time) => slackHeaders(body, secret, `${time}`),
+    accepts: (body, headers, signingSecret) => isValidSlackRequest({ signingSecret, body, headers: headers as never }),
+    stricter: STRICTER.slack,
   },
 };
 

@@ -1,0 +1,105 @@
+/** Slack's events, slash commands and interactions. */
+import {
+  type OpenEvents,
+  type Parsed,
+  type SourceDefinition,
+  type SourceOptions,
+  sourceOf,
+  type Verdict,
+} from "../sources/define-source.ts";
+import type { WebhookSource } from "../sources/source.ts";
+import {
+  MALFORMED,
+  MALFORMED_TIME,
+  MISSING,
+  parseObject,
+  secondsAsMs,
+  signatureBytes,
+  signedBy,
+  textOf,
+} from "./signatures.ts";
+
+/** A delivery of the Events API, the fields of a slash command, or the payload of an interaction. */
+export interface SlackEvent {
+  /** `event_callback` for events, `block_actions` and others for interactions. Slash commands have none. */
+  readonly type?: string;
+  /** Of the Events API: the same in each retry. */
+  readonly event_id?: string;
+  /** Epoch seconds. */
+  readonly event_time?: number;
+  /** Of the Events API. Its fields depend on its type. */
+  readonly event?: { readonly type: string; readonly [field: string]: unknown };
+  /** Of a slash command: its name with the slash. */
+  readonly command?: string;
+  readonly [field: string]: unknown;
+}
+
+const PREFIX = "v0=";
+const OPEN_BRACE = 0x7b;
+
+const definition: SourceDefinition<SlackEvent> = {
+  preset: "slack",
+  maxBodyBytes: 1024 * 1024,
+  answerMs: 3_000,
+  // At once, after a minute and after five; with delayed events for a day, each hour.
+  lastRetryMs: 25 * 3_600_000,
+  verify(head, body, keys, { checkAge }): Verdict {
+    const time = head.header("x-slack-request-timestamp");
+    const header = head.header("x-slack-signature");
+    if (time === undefined || header === undefined) return MISSING;
+    const signedAt = secondsAsMs(time);
+    if (signedAt === null) return MALFORMED_TIME;
+    const signature = header.startsWith(PREFIX) ? signatureBytes(header.slice(PREFIX.length), "hex", 32) : null;
+    if (signature === null) return MALFORMED;
+    const expired = checkAge(signedAt);
+    if (expired !== null) return { ok: false, code: expired };
+    return signedBy(keys, signature, "sha256", [`v0:${time}:`, body], signedAt);
+  },
+  parse: (body) => (body[0] === OPEN_BRACE ? parseObject(body) : parseForm(body)),
+  handshake({ type, challenge, ssl_check: isCheck }) {
+    if (type === "url_verification") return { body: textOf(challenge) ?? "" };
+    return isCheck === "1" ? {} : null;
+  },
+  // A command or an interaction is not sent again; its body has ids of its own.
+  identify: ({ event_id: id }, _kept, digest) => textOf(id) ?? digest(),
+  describe({ type, event, command, event_id: id, event_time: time }) {
+    return {
+      type: textOf(command) ?? textOf(event?.type) ?? textOf(type) ?? "unknown",
+      reference: textOf(id),
+      ...(Number.isSafeInteger(time) && { occurredAt: (time as number) * 1000 }),
+    };
+  },
+  // Slack shows the body of an answer to a command: none means that nothing is shown.
+  accepted: {},
+};
+
+/** A slash command's fields, or an interaction's JSON in its field `payload`. */
+function parseForm(body: Uint8Array): Parsed<SlackEvent> {
+  const fields = new URLSearchParams(Buffer.from(body).toString());
+  const payload = fields.get("payload");
+  if (payload !== null) return parseObject(Buffer.from(payload));
+  const event = Object.fromEntries(fields);
+  return Object.keys(event).length < fields.size || fields.size === 0
+    ? { ok: false, code: "invalid_form" }
+    : { ok: true, event };
+}
+
+/**
+ * Receives Slack's Events API, slash commands and interactions. The time and the body are signed. The identity of an event is its `event_id`;
+ * that of a command or an interaction is the body's digest. `on()` takes the type of the inner event (`app_mention`), the command with its
+ * slash (`/deploy`), or the type of the interaction (`block_actions`). Each is by itself. `url_verification` is answered once its signature
+ * matches. `secrets` is the app's signing secret.
+ *
+ * @typeParam Event - what handlers receive
+ * @throws SetupError for a wrong option or secret
+ * @example
+ * const receiver = createReceiver({ source: slack({ secrets: process.env.SLACK_SIGNING_SECRET ?? "" }), store });
+ * receiver.on("app_mention", ({ event }) => reply(event));
+ * receiver.on("/deploy", ({ response_url: url }) => deploy(String(url)));
+ */
+export function slack<Event extends object = SlackEvent>(
+  options: SourceOptions<Event>,
+): WebhookSource<OpenEvents<Event>> {
+  // The application's type describes what the definition reads.
+  return sourceOf(definition, options as unknown as SourceOptions<SlackEvent>);
+}
