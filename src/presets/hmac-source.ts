@@ -118,12 +118,13 @@ export function hmacSource<
   Event extends object = Readonly<Record<string, unknown>>,
   ByType extends object = Readonly<Record<string, Event>>,
 >(scheme: HmacScheme<Event>): (options: SourceOptions<Event>) => WebhookSource<OpenEvents<Event, ByType>> {
-  const definition = definitionOf<Event>(scheme);
+  const definition = hmacDefinition<Event>(scheme);
   checkDefinition(definition);
   return (options) => sourceOf<Event, OpenEvents<Event, ByType>>(definition, options);
 }
 
-function definitionOf<Event extends object>(scheme: HmacScheme<Event>): SourceDefinition<Event> {
+/** @throws SetupError for a wrong scheme */
+export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>): SourceDefinition<Event> {
   refuseUnknownOptions("hmacSource()", scheme, SCHEME);
   const {
     preset,

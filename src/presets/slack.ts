@@ -5,19 +5,10 @@ import {
   type SourceDefinition,
   type SourceOptions,
   sourceOf,
-  type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import {
-  MALFORMED,
-  MALFORMED_TIME,
-  MISSING,
-  parseObject,
-  secondsAsMs,
-  signatureBytes,
-  signedBy,
-  textOf,
-} from "./signatures.ts";
+import { hmacDefinition } from "./hmac-source.ts";
+import { parseObject, textOf } from "./signatures.ts";
 
 /** A delivery of the Events API, the fields of a slash command, or the payload of an interaction. */
 export interface SlackEvent {
@@ -34,27 +25,19 @@ export interface SlackEvent {
   readonly [field: string]: unknown;
 }
 
-const PREFIX = "v0=";
 const OPEN_BRACE = 0x7b;
 
 const definition: SourceDefinition<SlackEvent> = {
-  preset: "slack",
-  maxBodyBytes: 1024 * 1024,
-  answerMs: 3_000,
-  // At once, after a minute and after five; with delayed events for a day, each hour.
-  lastRetryMs: 25 * 3_600_000,
-  verify(head, body, keys, { checkAge }): Verdict {
-    const time = head.header("x-slack-request-timestamp");
-    const header = head.header("x-slack-signature");
-    if (time === undefined || header === undefined) return MISSING;
-    const signedAt = secondsAsMs(time);
-    if (signedAt === null) return MALFORMED_TIME;
-    const signature = header.startsWith(PREFIX) ? signatureBytes(header.slice(PREFIX.length), "hex", 32) : null;
-    if (signature === null) return MALFORMED;
-    const expired = checkAge(signedAt);
-    if (expired !== null) return { ok: false, code: expired };
-    return signedBy(keys, signature, "sha256", [`v0:${time}:`, body], signedAt);
-  },
+  ...hmacDefinition<SlackEvent>({
+    preset: "slack",
+    header: "x-slack-signature",
+    prefix: "v0=",
+    timestamp: "x-slack-request-timestamp",
+    signed: "v0:{timestamp}:{body}",
+    answerMs: 3_000,
+    // At once, after a minute and after five; with delayed events for a day, each hour.
+    lastRetryMs: 25 * 3_600_000,
+  }),
   parse: (body) => (body[0] === OPEN_BRACE ? parseObject(body) : parseForm(body)),
   handshake({ type, challenge, ssl_check: isCheck }) {
     if (type === "url_verification") return { body: textOf(challenge) ?? "" };
