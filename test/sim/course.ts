@@ -102,7 +102,7 @@ export function courseOf(seed: number, place: Course["place"]): Course {
   // A push has no signed time: one that a clock dates years back is pruned early, as docs/reliability.md says.
   const isDated = course.jumps.every(({ byMs }) => Math.abs(byMs) < YEAR);
   const sources: readonly SourceName[] = isDated ? ["messages", "code", "builds", "billing"] : ["messages", "billing"];
-  // The answer would have to wait for what is held back.
+  // `ack: "handled"` excludes a hold-back: the answer would wait for the event.
   const holdBackMs = course.receiver.ack === "handled" ? 0 : others.pick([0, 2 * SECOND, 20 * SECOND, MINUTE]);
   const sendings = [...course.sendings, ...othersOf(others, sources, temper)];
   return { ...course, sources, holdBackMs, processes: 2, sendings };

@@ -12,8 +12,12 @@ const GIVEN_UP = "permanent_failure";
 /** Lines for what must not be; none is what is hoped for. */
 export async function problemsOf(world: World): Promise<string[]> {
   const events = await world.events();
+  const audit = await world.observer.audit(1_000);
+  // What operators acted on, as the audit names it.
+  const acted: ReadonlySet<string> = new Set(audit.map(({ detail }) => detail));
+  const replayed = audit.flatMap(({ act, detail }) => (act === "replay" ? [detail] : []));
   return [
-    ...breachLines(breachesOf(await historyOf(world, events))),
+    ...breachLines(breachesOf(await historyOf(world, events, replayed))),
     ...world.service.strange.map((answer) => `answered ${answer}`),
     ...world.wrong,
     ...(world.isStuck ? ["stuck: something waits, and nothing comes"] : []),
@@ -21,29 +25,27 @@ export async function problemsOf(world: World): Promise<string[]> {
     ...unhandled(events),
     ...overtried(world, events),
     ...untried(world, events),
-    ...(await triedAfterTheEnd(world, events)),
+    ...(await triedAfterTheEnd(world, events, new Set(replayed))),
     ...handOutsDown(world),
     ...(isCalm(world) ? world.overlaps : []),
     ...(await misplaced(world)),
-    ...(await wronglyLate(world, events)),
-    ...(await passedTooEarly(world, events)),
+    ...wronglyLate(world, events, acted),
+    ...passedTooEarly(world, events, acted),
   ];
 }
 
 async function historyOf(
   { service, place, observer, isStuck }: World,
   events: readonly EventRecord[],
+  replayed: readonly string[],
 ): Promise<History> {
   const identities = new Map(events.map((event) => [event.id, nameOf(event)]));
-  const audit = await observer.audit(1_000);
   const quarantined = await observer.findQuarantined({ limit: 1_000 });
   return {
     sent: service.sent,
     forged: service.forged,
     acknowledged: service.acknowledged,
-    replayed: audit
-      .filter(({ act }) => act === "replay")
-      .map(({ detail }) => identities.get(Number(detail.replace("event ", ""))) ?? detail),
+    replayed: replayed.map((detail) => identities.get(Number(detail.replace("event ", ""))) ?? detail),
     effects: await place.effects(),
     stored: [
       ...events.map(toStored),
@@ -111,9 +113,11 @@ function overtried({ course }: World, events: readonly EventRecord[]): string[] 
 }
 
 /** A dead letter that was handed out again, and no operator had asked for it (I7). */
-async function triedAfterTheEnd({ observer }: World, events: readonly EventRecord[]): Promise<string[]> {
-  const audit = await observer.audit(1_000);
-  const replayed = new Set(audit.flatMap(({ act, detail }) => (act === "replay" ? [detail] : [])));
+async function triedAfterTheEnd(
+  { observer }: World,
+  events: readonly EventRecord[],
+  replayed: ReadonlySet<string>,
+): Promise<string[]> {
   const lanes = await Promise.all([...new Set(events.map(({ laneId }) => laneId))].map((id) => observer.lane(id)));
   const ends = lanes.flatMap((lane) => lane?.attempts.filter(({ errorCode }) => errorCode === GIVEN_UP) ?? []);
   return ends.flatMap(({ eventId, attempt }) => {
@@ -179,8 +183,7 @@ function descents(handOuts: readonly HandOut[], what: string): string[] {
 const whereabouts = ({ event, position }: HandOut) => `event ${event} of ${position}`;
 
 /** What reached `onLate` by its position, though none of a higher one had been passed to a handler. One that ended otherwise may have been claimed. */
-async function wronglyLate({ handOuts, observer }: World, events: readonly EventRecord[]): Promise<string[]> {
-  const acted = await actedOn(observer);
+function wronglyLate({ handOuts }: World, events: readonly EventRecord[], acted: ReadonlySet<string>): string[] {
   const handed = new Set(handOuts.map(({ event }) => event));
   return handOuts.flatMap(({ tag, handler, replay, lane, position, event }, index) => {
     if (tag !== "position" || handler !== "late" || replay) return [];
@@ -195,13 +198,13 @@ async function wronglyLate({ handOuts, observer }: World, events: readonly Event
 }
 
 /** What was held back, and passed to its handler before any event of its lane had waited so long. */
-async function passedTooEarly(
-  { course, handOuts, observer }: World,
+function passedTooEarly(
+  { course, handOuts }: World,
   events: readonly EventRecord[],
-): Promise<string[]> {
+  acted: ReadonlySet<string>,
+): string[] {
   const { holdBackMs, jumps } = course;
   if (holdBackMs === 0 || jumps.length > 0) return [];
-  const acted = await actedOn(observer);
   const passed = new Set<number>();
   return inOrder(handOuts).flatMap(({ tag, lane, event, at }) => {
     const isFirst = !passed.has(event);
@@ -211,9 +214,4 @@ async function passedTooEarly(
     const isReleased = waiting.some(({ id, laneId }) => acted.has(`event ${id}`) || acted.has(`lane ${laneId}`));
     return isReleased ? [] : [`${lane}: event ${event} was not held back`];
   });
-}
-
-/** What operators acted on, as the audit names it. */
-async function actedOn(observer: World["observer"]): Promise<ReadonlySet<string>> {
-  return new Set((await observer.audit(1_000)).map(({ detail }) => detail));
 }
