@@ -65,7 +65,7 @@ export function captureRawBody(
 
 /**
  * Creates a middleware that verifies and parses and stores nothing: it sets `req.webhookEvent` (with `source`: `req.sourceEvent`) and
- * `req.rawBody` and calls `next()`, or answers itself (401, 413, 415, 400, 500, 503). Its promise then settles, and never rejects. Retries and replays within the
+ * `req.rawBody` and calls `next()`, or answers itself (401, 413, 415, 400, 500, 503, and 2xx to a handshake). Its promise then settles, and never rejects. Retries and replays within the
  * tolerance (5 minutes by default) pass again, and nothing is ordered: use a receiver for that. Set-up mistakes are logged to `logger`.
  *
  * @throws SetupError for a wrong option or secret

@@ -127,7 +127,7 @@ export interface HeaderRefusal {
 }
 
 const METHOD: HeaderRefusal = { reason: "method", answer: answers.METHOD_NOT_ALLOWED };
-const METHOD_BUT_GET: HeaderRefusal = { reason: "method", answer: answers.METHOD_NOT_ALLOWED_BUT_GET };
+const METHOD_WITH_CHALLENGE: HeaderRefusal = { reason: "method", answer: answers.METHOD_NOT_ALLOWED_WITH_CHALLENGE };
 const ENCODING: HeaderRefusal = { reason: "encoding", answer: answers.UNSUPPORTED_ENCODING };
 const TOO_LARGE: HeaderRefusal = { reason: "too_large", answer: answers.TOO_LARGE };
 
@@ -137,7 +137,7 @@ export function refuseMethod(
   { challenge }: Pick<ConnectedSource, "challenge"> = {},
 ): HeaderRefusal | null {
   if (method === "POST" || method === "PUT") return null;
-  return challenge === undefined ? METHOD : METHOD_BUT_GET;
+  return challenge === undefined ? METHOD : METHOD_WITH_CHALLENGE;
 }
 
 /** Compressed bytes are not the bytes that were signed. A declared length shows early that a body is too large. */

@@ -43,7 +43,7 @@ export function bodyParsedMessage({ fix = RAW_BODY_FIX }: { readonly fix?: strin
 const RAW_BODY_FIX =
   "Mount the receiver before everything that reads bodies, or keep the bytes as a Buffer in request.rawBody.";
 
-/** The response to send. Never a redirect, the payload, or which check failed. */
+/** The response to send. Never a redirect or which check failed. Of the payload only what the handshake of a source returns. */
 export interface Answer {
   readonly status: number;
   /** Lower-case names; with `content-type` and `content-length`, unless there is no body. */
@@ -95,8 +95,8 @@ export const BODY_TRUNCATED: Answer = answer(400, { error: "body_truncated" }, {
 /** 400, only with `quarantine: "reject"`. */
 export const UNPROCESSABLE: Answer = answer(400, { error: "invalid_event" });
 export const METHOD_NOT_ALLOWED: Answer = notAllowed("POST, PUT");
-/** The same, for a source that answers a challenge. */
-export const METHOD_NOT_ALLOWED_BUT_GET: Answer = notAllowed("GET, POST, PUT");
+/** The same, for a source that answers a GET. */
+export const METHOD_NOT_ALLOWED_WITH_CHALLENGE: Answer = notAllowed("GET, POST, PUT");
 export const TOO_LARGE: Answer = answer(413, { error: "body_too_large" }, {}, "close");
 export const UNSUPPORTED_ENCODING: Answer = answer(415, { error: "unsupported_content_encoding" }, {}, "close");
 /** 500: the application parsed the body first. */

@@ -290,7 +290,6 @@ function connect<Event extends object>(
     throw new SetupError("invalid_secret", `Option "secrets" of ${definition.preset} is missing.`);
   // One secret for all: then a tenant is only a name, which anyone could change to have an event handled twice.
   const hasTenants = typeof secrets === "function";
-  const challenge = definition.challenge?.bind(definition);
   const decode = definition.key?.bind(definition) ?? ((text: string) => Buffer.from(text));
   const checkAge = (signedAt: number, exactly: number) => {
     // Times in whole seconds are compared in whole seconds, as providers' own libraries do.
@@ -317,15 +316,15 @@ function connect<Event extends object>(
       if (!verdict.ok) return verdict.code === "signature_mismatch" ? null : { ok: false, code: codeOf(verdict.code) };
       const { signedAt } = verdict;
       const key = live.find((each) => each === verdict.key);
-      if (key === undefined) throw brokenVerify(definition, "returned a key that it was not given");
+      if (key === undefined) throw broken("verify", definition.preset, "returned a key that it was not given");
       if (signedAt !== null && !isEpochMs(signedAt))
-        throw brokenVerify(definition, "returned a signedAt that is not epoch milliseconds or null");
+        throw broken("verify", definition.preset, "returned a signedAt that is not epoch milliseconds or null");
       const expired = signedAt === null ? null : checkAge(signedAt, now);
       return expired === null ? { key, signedAt } : { ok: false, code: expired };
     },
-    ...(challenge !== undefined && {
+    ...(definition.challenge !== undefined && {
       challenge: (request: RequestParts, { all }: SourceKeys) =>
-        challengeAnswer(challenge, definition.preset, headOf(request), liveAt(all, deps.clock.now())),
+        challengeAnswer(definition, headOf(request), liveAt(all, deps.clock.now())),
     }),
     read(_claimed, { key, signedAt }, body, circumstances): Reading {
       const client = clientOf(entry, hasTenants ? circumstances.tenant : undefined);
@@ -476,32 +475,29 @@ function verdictOf<Event extends object>(
   try {
     return definition.verify(...given);
   } catch (error) {
-    throw brokenVerify(definition, "threw", error);
+    throw broken("verify", definition.preset, "threw", error);
   }
 }
 
 /** Answered with 500. The cause may quote the request, and is not logged. */
-function brokenVerify({ preset }: Pick<SourceDefinition<object>, "preset">, what: string, cause?: unknown): SetupError {
-  return new SetupError("source_failed", `verify() of the source ${preset} ${what}.`, { cause });
+function broken(name: "verify" | "challenge", preset: string, what: string, cause?: unknown): SetupError {
+  return new SetupError("source_failed", `${name}() of the source ${preset} ${what}.`, { cause });
 }
 
 /** @throws SetupError if the definition's own function fails */
 function challengeAnswer(
-  challenge: NonNullable<SourceDefinition<object>["challenge"]>,
-  preset: string,
+  definition: Pick<SourceDefinition<object>, "preset" | "challenge">,
   head: RequestHead,
   keys: readonly Key[],
 ): SourceAnswer | null {
-  const broken = (what: string, cause?: unknown) =>
-    new SetupError("source_failed", `challenge() of the source ${preset} ${what}.`, { cause });
   let answer: SourceAnswer | null;
   try {
-    answer = challenge(head, keys) ?? null;
+    answer = definition.challenge?.(head, keys) ?? null;
   } catch (error) {
-    throw broken("threw", error);
+    throw broken("challenge", definition.preset, "threw", error);
   }
   if (answer === null || isAnswer(answer)) return answer;
-  throw broken("returned what is not an answer");
+  throw broken("challenge", definition.preset, "returned what is not an answer");
 }
 
 /** What may follow `content-type:`. */

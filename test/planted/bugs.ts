@@ -307,7 +307,7 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    // Falling positions put each other off.
+    // Falling positions delay each other without an end.
     name: "hold-back of the lowest",
     caughtBy: "sim",
     says: "though it is due at",
