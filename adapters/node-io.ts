@@ -30,7 +30,7 @@ export function convert(request: IncomingMessage & KeptBody & { readonly origina
   return {
     method: request.method ?? "",
     headers: request.headers,
-    // Express takes the path of a router away from `url`.
+    // Middleware of Express may rewrite `url`.
     url: request.originalUrl ?? request.url,
     readBody: (reading) => readNodeBody(request, request, reading),
   };

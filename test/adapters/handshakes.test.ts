@@ -3,6 +3,7 @@ import { createHmac } from "node:crypto";
 import express from "express";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { expressVerify, expressWebhook } from "../../adapters/express.ts";
+import { fetchWebhook } from "../../adapters/fetch.ts";
 import { createReceiver, type SourceEvents, type WebhookSource } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type defineSource, hmacSource, isSameSecret, slack } from "../../src/presets/index.ts";
@@ -161,20 +162,38 @@ describe("a definition that fails", () => {
 });
 
 describe("the query of a request", () => {
-  it("is that of the whole URL behind a router of Express", async () => {
-    const router = express.Router();
+  const watched = () => {
     const queries: string[] = [];
     const challenge: Definition["challenge"] = ({ query }) => {
       queries.push(query);
       return {};
     };
     const source = acme({ challenge });
-    const receiver = createReceiver({ store: memoryStore({ volatile: true }), source, logger: silentLogger });
+    return {
+      queries,
+      receiver: createReceiver({ store: memoryStore({ volatile: true }), source, logger: silentLogger }),
+    };
+  };
+
+  it("is as it came, behind a router of Express and middleware that rewrites the URL", async () => {
+    const { queries, receiver } = watched();
+    const router = express.Router();
+    router.use((request, _response, next) => {
+      request.url = "/hooks";
+      next();
+    });
     router.all("/hooks", expressWebhook(receiver));
     const { port, close } = await serve(express().use("/in", router));
     onTestFinished(close);
-    await fetch(`http://127.0.0.1:${port}/in/hooks?a=%27b&c=?#d`);
+    await fetch(`http://127.0.0.1:${port}/in/hooks?a=%27b&c=?`);
     expect(queries).toEqual(["a=%27b&c=?"]);
+  });
+
+  it("ends before the fragment of a fetch Request", async () => {
+    const { queries, receiver } = watched();
+    await fetchWebhook(receiver)(new Request("http://localhost/hooks?a=%27b&c=?#d"));
+    await fetchWebhook(receiver)(new Request("http://localhost/hooks#a?b"));
+    expect(queries).toEqual(["a=%27b&c=?", ""]);
   });
 
   it("reaches a source that only verifies", async () => {
