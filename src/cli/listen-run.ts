@@ -31,6 +31,8 @@ const PRINTING_TIMEOUT_MS = 3_600_000;
 
 /** Resolves with the exit code once it has ended. @throws what `inWords` tells */
 export async function listen(flags: ListenFlags): Promise<number> {
+  refuseSidecarFlagsAlone(flags);
+  refusePublicUrl(flags);
   const terminal = new Terminal(flags);
   const printer = new EventPrinter(process.stdout);
   const receiver = await receiverFor(flags, terminal, printer);
@@ -91,7 +93,6 @@ async function handleUntilEnd(
 async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: EventPrinter): Promise<ListeningReceiver> {
   const { name, concurrency, gapWait, forwardTo, timeout } = flags;
   const handlerTimeoutMs = forwardTo === undefined ? PRINTING_TIMEOUT_MS : timeout;
-  refuseSidecarFlagsAlone(flags);
   const store = await storeAt(flags);
   const secrets = await webhookSecrets(flags, terminal);
   const post = await forwarding(flags, secrets, terminal);
@@ -102,7 +103,7 @@ async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: Even
   const common = { store, logEvents: false, ...Object.fromEntries(chosen) };
   const say = printing(flags, terminal, printer);
   if (flags.source !== undefined) {
-    const source = await connectedSource(flags.source, secrets);
+    const source = await connectedSource(flags.source, secrets, flags.publicUrl);
     const receiver = createReceiver<never, SourceEvents>({ source, ...common });
     if (post !== null) receiver.onAny(post);
     return receiver.onAny(say);
@@ -113,19 +114,29 @@ async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: Even
 }
 
 /** The presets of oncehook/sources. */
-export type ListenSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack";
+export type ListenSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack" | "twilio";
 
-async function connectedSource(name: ListenSource, secrets: WebhookSecrets): Promise<WebhookSource<SourceEvents>> {
+async function connectedSource(
+  name: ListenSource,
+  secrets: WebhookSecrets,
+  url = "",
+): Promise<WebhookSource<SourceEvents>> {
   // Loaded here: the messaging service needs none of it.
-  const { github, shopify, slack, standardWebhooks, stripe } = await import("../presets/index.ts");
+  const { github, shopify, slack, standardWebhooks, stripe, twilio } = await import("../presets/index.ts");
   const make: Readonly<Record<ListenSource, () => WebhookSource<SourceEvents>>> = {
     github: () => github({ secrets }),
     shopify: () => shopify({ secrets, lane: null }),
     slack: () => slack({ secrets }),
     stripe: () => stripe({ secrets, lane: null }),
+    twilio: () => twilio({ secrets, url, lane: null }),
     "standard-webhooks": () => standardWebhooks({ secrets }),
   };
   return make[name]();
+}
+
+function refusePublicUrl({ source, publicUrl }: ListenFlags): void {
+  if ((source === "twilio") === (publicUrl !== undefined)) return;
+  throw new CommandError("--source twilio and --public-url go together: Twilio signs the URL.", USAGE_MISTAKE);
 }
 
 function refuseSidecarFlagsAlone({ forwardTo, forwardSecretFile, timeout, concurrency }: ListenFlags): void {
@@ -164,6 +175,7 @@ export interface ListenFlags extends StoreFlags, SecretFlags, OutputFlags {
   readonly path: string;
   /** Default: the messaging service. */
   readonly source?: ListenSource;
+  readonly publicUrl?: string;
   readonly name?: string;
   readonly gapWait?: "balanced" | "strict" | "eager";
   readonly showContent?: boolean;

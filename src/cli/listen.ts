@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { leaveUntaken } from "./exit.ts";
 import { addStoreFlags, duration, instant, inWords, wholeNumber, withExamples } from "./flags.ts";
 import { addSecretFlag, FORWARD_SECRET, PREVIOUS_SECRET, WEBHOOK_SECRET } from "./input.ts";
-import type { ListenFlags } from "./listen-run.ts";
+import type { ListenFlags, ListenSource } from "./listen-run.ts";
 import { addOutputFlags } from "./terminal.ts";
 
 const EXAMPLES = [
@@ -13,6 +13,8 @@ const EXAMPLES = [
   "oncehook listen --store inbox.db --source stripe --secret-file stripe.secret",
 ];
 
+const LISTEN_SOURCES: readonly ListenSource[] = ["standard-webhooks", "stripe", "github", "shopify", "slack", "twilio"];
+
 /** The command, for the program. */
 export function listenCommand(): Command {
   const command = new Command("listen")
@@ -20,7 +22,9 @@ export function listenCommand(): Command {
     .addOption(port())
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option("--path <path>", "where webhooks are received", webhookPath, "/webhooks");
-  command.addOption(source());
+  command
+    .addOption(source())
+    .option("--public-url <url>", "the URL that Twilio was given, without its query: it is signed", publicUrl);
   addSecretFlag(addSecretFlag(command, WEBHOOK_SECRET), PREVIOUS_SECRET).addOption(previousValidUntil());
   addStoreFlags(command)
     .option("--name <name>", "the application that the inbox belongs to (default: default)")
@@ -55,7 +59,7 @@ function port(): Option {
 
 function source(): Option {
   const about = "whose webhooks are received, unless it is the messaging service";
-  return new Option("--source <preset>", about).choices(["standard-webhooks", "stripe", "github", "shopify", "slack"]);
+  return new Option("--source <preset>", about).choices(LISTEN_SOURCES);
 }
 
 function previousValidUntil(): Option {
@@ -71,6 +75,11 @@ function gapWait(): Option {
 function webhookPath(text: string): string {
   if (/^\/[\w.~/-]*$/.test(text) && text !== "/healthz" && text !== "/readyz") return text;
   throw new InvalidArgumentError("Write a path such as /webhooks; /healthz and /readyz are taken.");
+}
+
+function publicUrl(text: string): string {
+  if (/^https?:\/\/[^?#]+$/.test(text) && URL.canParse(text)) return text;
+  throw new InvalidArgumentError("Write a URL such as https://example.com/webhooks, without its query.");
 }
 
 function timeout(text: string): number {

@@ -28,3 +28,4 @@ export {
   standardWebhooks,
 } from "./standard-webhooks.ts";
 export { type StripeEvent, stripe } from "./stripe.ts";
+export { type TwilioEvent, type TwilioOptions, twilio } from "./twilio.ts";

@@ -1,5 +1,6 @@
 /** What presets share: reading JSON bodies, signatures and timestamps as their providers write them. */
 import { Buffer } from "node:buffer";
+import { parse as parseQuery } from "node:querystring";
 import { readJson } from "../internal/json.ts";
 import { isRecord } from "../internal/options.ts";
 import type { Parsed, Verdict } from "../sources/define-source.ts";
@@ -10,7 +11,7 @@ export const MOST_SIGNATURES = 16;
 const LONGEST_HEADER = 4_096;
 const SECONDS = /^[1-9]\d{8,11}$/;
 
-const MISMATCH = { ok: false, code: "signature_mismatch" } as const;
+export const MISMATCH = { ok: false, code: "signature_mismatch" } as const;
 export const MISSING = { ok: false, code: "missing_signature" } as const;
 export const MALFORMED = { ok: false, code: "malformed_signature" } as const;
 export const MALFORMED_TIME = { ok: false, code: "malformed_timestamp" } as const;
@@ -34,6 +35,14 @@ export function parseObject<Event extends object>(body: Uint8Array): Parsed<Even
   if (!isRecord(read.value)) return { ok: false, code: "not_an_object" };
   // What its fields are is the provider's word: the application's type says it.
   return { ok: true, event: read.value as Event };
+}
+
+/** Parses a body that is a form: at least one field, and none twice. */
+export function parseForm(body: Uint8Array): Parsed<Readonly<Record<string, string>>> {
+  const fields = parseQuery(Buffer.from(body).toString(), "&", "=", { maxKeys: 0 });
+  const pairs = Object.entries(fields).filter((pair): pair is [string, string] => typeof pair[1] === "string");
+  const isWrong = pairs.length === 0 || pairs.length < Object.keys(fields).length || Object.hasOwn(fields, "__proto__");
+  return isWrong ? { ok: false, code: "invalid_form" } : { ok: true, event: Object.fromEntries(pairs) };
 }
 
 /** The bytes of a signature in one spelling only; null for any other text. */

@@ -8,7 +8,7 @@ import {
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
 import { hmacDefinition } from "./hmac-source.ts";
-import { parseObject, textOf } from "./signatures.ts";
+import { parseForm, parseObject, textOf } from "./signatures.ts";
 
 /** A delivery of the Events API, the fields of a slash command, or the payload of an interaction. */
 export interface SlackEvent {
@@ -38,7 +38,7 @@ const definition: SourceDefinition<SlackEvent> = {
     // At once, after a minute and after five; with delayed events for a day, each hour.
     lastRetryMs: 25 * 3_600_000,
   }),
-  parse: (body) => (body[0] === OPEN_BRACE ? parseObject(body) : parseForm(body)),
+  parse: (body) => (body[0] === OPEN_BRACE ? parseObject(body) : parseFields(body)),
   handshake({ type, challenge, ssl_check: isCheck }) {
     if (type === "url_verification") return { body: textOf(challenge) ?? "" };
     return isCheck === "1" ? {} : null;
@@ -57,14 +57,10 @@ const definition: SourceDefinition<SlackEvent> = {
 };
 
 /** A slash command's fields, or an interaction's JSON in its field `payload`. */
-function parseForm(body: Uint8Array): Parsed<SlackEvent> {
-  const fields = new URLSearchParams(Buffer.from(body).toString());
-  const payload = fields.get("payload");
-  if (payload !== null) return parseObject(Buffer.from(payload));
-  const event = Object.fromEntries(fields);
-  return Object.keys(event).length < fields.size || fields.size === 0
-    ? { ok: false, code: "invalid_form" }
-    : { ok: true, event };
+function parseFields(body: Uint8Array): Parsed<SlackEvent> {
+  const form = parseForm(body);
+  const payload = form.ok ? form.event.payload : undefined;
+  return payload === undefined ? form : parseObject(Buffer.from(payload));
 }
 
 /**

@@ -7,7 +7,7 @@ import { scopeOfEntry, tenantOfScope } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import { sha256 } from "../internal/json.ts";
 import { functionOption, invalidOption, isRecord, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { type HeaderSource, readHeader } from "./headers.ts";
+import { readHeader } from "./headers.ts";
 import type { KeyringSourceDeps } from "./keyring-provider.ts";
 import {
   type Key,
@@ -31,7 +31,7 @@ import type {
 
 /** The headers that a source keeps beside a body: those of its list, and no others. */
 export interface Kept {
-  /** The value of a header, by its lower-case name. Several values are joined with ", ". */
+  /** The value of a header, by its lower-case name, or the query by `:query`. Several values are joined with ", ". */
   header(name: string): string | undefined;
 }
 
@@ -80,7 +80,7 @@ export interface SourceDefinition<Event extends object> {
   readonly lastRetryMs: number;
   /** How old or how far ahead a signed time may be, milliseconds. Default 300,000 both ways. Unused if no time is signed. */
   readonly toleranceMs?: { readonly past: number; readonly future: number };
-  /** Lower-case names of headers that are stored beside the body. Default: none. */
+  /** Lower-case names of headers that are stored beside the body. `:query` names the query of the URL. Default: none. */
   readonly keep?: readonly string[];
   /** The bytes of a key from the text of a secret. Default: its UTF-8 bytes. Throws for what is not a key. */
   key?(text: string): Uint8Array;
@@ -185,6 +185,9 @@ const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
 const LONGEST_TEXT = 512;
 /** A kept header is stored with each event. */
 const LONGEST_HEADER = 1_024;
+/** Names the query of the URL in the list `keep`. No header has a colon in its name. */
+export const QUERY = ":query";
+const LONGEST_QUERY = 8_192;
 
 /**
  * Makes a source from its definition: a function that takes the secrets.
@@ -326,14 +329,14 @@ function connect<Event extends object>(
       challenge: (request: RequestParts, { all }: SourceKeys) =>
         challengeAnswer(definition, headOf(request), liveAt(all, deps.clock.now())),
     }),
-    read(_claimed, { key, signedAt }, body, circumstances): Reading {
+    read({ head }, { key, signedAt }, body, circumstances): Reading {
       const client = clientOf(entry, hasTenants ? circumstances.tenant : undefined);
-      const kept = keptOf(definition, circumstances.headers);
+      // Only what is stored, so that a first delivery reads like one after a restart.
+      const kept = keptFrom(keptText(definition, head));
       const read = readBody(definition, client, body, kept, { ...circumstances, signedAt, holdBackMs, key });
       if (read.kind === "event")
         return { kind: "event", slot: key.slot, event: read.event, toStore: () => read.stored };
       if (read.kind === "handshake") return { kind: "handshake", slot: key.slot, answer: read.answer };
-      const head = headText(definition, circumstances.headers);
       const quarantine: NewQuarantine = {
         reason: read.code,
         slot: key.slot,
@@ -343,7 +346,7 @@ function connect<Event extends object>(
         digest: hash("sha256", Buffer.concat([Buffer.from(JSON.stringify(client)), body]), "buffer"),
         raw: body,
         trace: circumstances.trace,
-        ...(head !== null && { head }),
+        ...(kept.text !== null && { head: kept.text }),
         ...(signedAt === null && { untimed: true as const }),
       };
       return { kind: "no_event", quarantine };
@@ -526,16 +529,12 @@ function isEpochMs(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** Only what is stored, so that a first delivery reads like one after a restart. */
-function keptOf(definition: Pick<SourceDefinition<object>, "keep">, headers: HeaderSource) {
-  return keptFrom(headText(definition, headers));
-}
-
-function headText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, headers: HeaderSource): string | null {
+function keptText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, head: RequestHead): string | null {
   const kept: [string, string][] = [];
   for (const name of keep) {
-    const value = readHeader(headers, name);
-    if (value !== undefined) kept.push([name, value.slice(0, LONGEST_HEADER).toWellFormed()]);
+    const isQuery = name === QUERY;
+    const value = isQuery ? head.query || undefined : head.header(name);
+    if (value !== undefined) kept.push([name, value.slice(0, isQuery ? LONGEST_QUERY : LONGEST_HEADER).toWellFormed()]);
   }
   return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept));
 }
@@ -588,6 +587,7 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
     throw invalidOption("lastRetryMs", "must be given: 0 if the provider never sends again", lastRetryMs);
   numberOption("lastRetryMs", lastRetryMs, 0, { min: 0, max: 30 * DAY_MS, unit: "ms" });
   for (const name of keep) {
-    if (!HEADER_NAME.test(name)) throw invalidOption("keep", "must hold lower-case names of headers", name);
+    if (name !== QUERY && !HEADER_NAME.test(name))
+      throw invalidOption("keep", "must hold lower-case names of headers", name);
   }
 }

@@ -10,7 +10,14 @@ import type { Receiver } from "../receiver/receiver.ts";
 import { lanePlaceOf, parseEvent } from "../service/parse.ts";
 import { type SignOptions, signPayload } from "../service/sign.ts";
 import type { HeaderSource } from "../sources/headers.ts";
-import { isSignedSource, SIGNED_SOURCES, type SignedSource, sourceHeaders, TEST_SECRETS } from "./source-requests.ts";
+import {
+  isFormOf,
+  isSignedSource,
+  SIGNED_SOURCES,
+  type SignedSource,
+  sourceHeaders,
+  TEST_SECRETS,
+} from "./source-requests.ts";
 
 /**
  * - `handled`, `unhandled`, `dead`, `late`, `discarded`: how the event ended.
@@ -145,6 +152,8 @@ export interface SourceRequestOptions {
   readonly type?: string;
   /** The delivery's id, where a header has it. */
   readonly id?: string;
+  /** The URL that Twilio signs, with its query. Default `https://example.com/webhooks`. With `bodySHA256` in its query the body is JSON. */
+  readonly url?: string;
 }
 
 const SOURCE_OPTIONS = [
@@ -153,10 +162,11 @@ const SOURCE_OPTIONS = [
   "timestamp",
   "type",
   "id",
+  "url",
 ] as const satisfies readonly (keyof SourceRequestOptions)[];
 
 /**
- * Signs `content`: an event is written as JSON, bytes and texts are used as they are. With `source`, as another provider signs it.
+ * Signs `content`: an event is written as its provider writes it, bytes and texts are used as they are. With `source`, as another provider signs it.
  *
  * @throws SetupError for an unknown option or source
  * @example
@@ -167,19 +177,23 @@ export function signedRequest(
   content: object | string | Uint8Array,
   options: SignedRequestOptions | SourceRequestOptions = {},
 ): SignedRequest {
+  if ("source" in options) return sourceRequest(content, options);
   const body = bytesOf(content);
-  const type = { "content-type": "application/json" };
-  if ("source" in options) return { method: "POST", headers: { ...type, ...headersOfSource(body, options) }, body };
   refuseUnknownOptions("signedRequest()", options, SIGNING_OPTIONS);
   const signature = signPayload({ secret: TEST_SECRET, ...options, body });
-  return { method: "POST", headers: { ...type, ...signature }, body };
+  return { method: "POST", headers: { ...JSON_TYPE, ...signature }, body };
 }
 
-function headersOfSource(body: Uint8Array, options: SourceRequestOptions): Record<string, string> {
+const JSON_TYPE = { "content-type": "application/json" };
+
+function sourceRequest(content: object | string | Uint8Array, options: SourceRequestOptions): SignedRequest {
   refuseUnknownOptions("signedRequest()", options, SOURCE_OPTIONS);
-  const { source, type, id, timestamp = systemClock.now() } = options;
+  const { source, type, id, timestamp = systemClock.now(), url = "https://example.com/webhooks" } = options;
   if (!isSignedSource(source)) throw invalidOption("source", `must be one of ${SIGNED_SOURCES.join(", ")}`, source);
-  return sourceHeaders(source, body, { type, id, timestamp, secret: options.secret ?? TEST_SECRETS[source] });
+  const isEvent = typeof content === "object" && !(content instanceof Uint8Array);
+  const body = bytesOf(isEvent && isFormOf(source, url) ? `${new URLSearchParams({ ...content })}` : content);
+  const signing = { type, id, timestamp, url, secret: options.secret ?? TEST_SECRETS[source] };
+  return { method: "POST", headers: { ...JSON_TYPE, ...sourceHeaders(source, body, signing) }, body };
 }
 
 /** The same request with one bit of its body flipped, which a receiver that verifies the raw bytes refuses (RCV-1). */

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { refuseUnknownOptions } from "../internal/options.ts";
 
 /** The presets of oncehook/sources whose requests can be signed here. */
-export type SignedSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack";
+export type SignedSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack" | "twilio";
 
 /** The secrets with which requests of other sources are signed by default. */
 export const TEST_SECRETS: Readonly<Record<SignedSource, string>> = {
@@ -12,6 +12,7 @@ export const TEST_SECRETS: Readonly<Record<SignedSource, string>> = {
   github: "github_tests_0123456789abcdef",
   shopify: "shopify_tests_0123456789abcdef",
   slack: "slack_tests_0123456789abcdef",
+  twilio: "twilio_tests_0123456789abcdef",
 };
 
 export interface SourceSigning {
@@ -22,6 +23,8 @@ export interface SourceSigning {
   readonly type: string | undefined;
   /** The delivery's id in a header, for all but Stripe and Slack. */
   readonly id: string | undefined;
+  /** The URL that is signed, for Twilio. */
+  readonly url: string;
 }
 
 type Signer = (body: Uint8Array, signing: SourceSigning) => Record<string, string>;
@@ -56,7 +59,24 @@ const SIGNERS: Readonly<Record<SignedSource, Signer>> = {
     const signature = createHmac("sha256", secret).update(`v0:${time}:`).update(body).digest("hex");
     return { "x-slack-request-timestamp": time, "x-slack-signature": `v0=${signature}` };
   },
+  twilio: (body, { secret, id = "a1b2c3d4-0000-4000-8000-000000000001", url }) => {
+    const isForm = isFormOf("twilio", url);
+    const fields = isForm ? [...new URLSearchParams(Buffer.from(body).toString())] : [];
+    const pairs = fields.sort(([one], [other]) => (one < other ? -1 : 1)).flat();
+    return {
+      ...(isForm && { "content-type": "application/x-www-form-urlencoded" }),
+      "x-twilio-signature": createHmac("sha1", secret)
+        .update([url, ...pairs].join(""))
+        .digest("base64"),
+      "i-twilio-idempotency-token": id,
+    };
+  },
 };
+
+/** Whether events of this source are sent as a form to this URL, and not as JSON. */
+export function isFormOf(source: SignedSource, url: string): boolean {
+  return source === "twilio" && !url.includes("bodySHA256=");
+}
 
 /** The headers of one delivery. */
 export function sourceHeaders(source: SignedSource, body: Uint8Array, signing: SourceSigning): Record<string, string> {
@@ -120,5 +140,11 @@ export const sourceFixtures = {
   slack: fixture("slack", ({ id = "Ev000001", type = "app_mention", data }) => ({
     ...{ type: "event_callback", team_id: "T000001", api_app_id: "A000001", event_id: id, event_time: CREATED },
     event: { type, user: "U000001", text: "<@U000002> hello", ts: `${CREATED}.000100`, channel: "C000001", ...data },
+  })),
+  /** A status of a message that was sent by Twilio: `type` is the status. */
+  twilio: fixture("twilio", ({ id = `SM${"0".repeat(31)}1`, type = "delivered", data }) => ({
+    ...{ AccountSid: `AC${"0".repeat(31)}1`, ApiVersion: "2010-04-01", From: "+15550000001", To: "+15550000002" },
+    ...{ MessageSid: id, MessageStatus: type, SmsSid: id, SmsStatus: type },
+    ...data,
   })),
 };

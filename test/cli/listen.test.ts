@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { listenCommand } from "../../src/cli/listen.ts";
 import { signPayload } from "../../src/index.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import { fixtures, signedRequest } from "../../src/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";
 import { newInboxFile } from "../receiver/bench.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
@@ -57,6 +57,20 @@ describe("oncehook listen", () => {
     running.signal("SIGTERM");
     const { code, errors } = await running.exit;
     expect([code, JSON.parse(errors)]).toMatchObject([0, { code: "signature_mismatch", status: 401 }]);
+  });
+
+  it.each([
+    ["stripe", fixtures.stripe(), "invoice.paid", []],
+    ["twilio", fixtures.twilio(), "message.delivered", ["--public-url=https://example.com/webhooks"]],
+  ] as const)("receives webhooks of %s", async (source, event, eventType, flags) => {
+    const running = start(newInboxFile(), `--source=${source}`, ...flags);
+    const url = await urlOf(running);
+    expect((await fetch(url, signedRequest(event, { source, secret: SECRET }))).status).toBe(200);
+    expect((await fetch(url, signedRequest(event, { source }))).status).toBe(401);
+    await running.printed(/"handled"/);
+    expect(linesOf(running)).toMatchObject([{ eventType, direction: "single" }]);
+    running.signal("SIGTERM");
+    expect((await running.exit).code).toBe(0);
   });
 
   it("answers a supervisor, and nothing else", async () => {
@@ -160,6 +174,9 @@ describe("oncehook listen", () => {
       /--forward-to must hold no user name/,
     ],
     ["flags of a sidecar without one", ["--timeout=5s"], 2, /go with --forward-to/],
+    ["a signed URL that is missing", ["--source=twilio"], 2, /--source twilio and --public-url go together/],
+    ["a signed URL for another source", ["--source=stripe", "--public-url=https://example.com"], 2, /go together/],
+    ["a signed URL with a query", ["--source=twilio", "--public-url=https://e.com/?a"], 2, /without its query/],
     ["half of a previous secret", ["--previous-valid-until=2026-01-01"], 2, /go together/],
     [
       "a host of another machine",

@@ -2,7 +2,8 @@
  * The presets against their providers' own libraries: 10,000 deliveries each, most of them changed somewhere, and the same verdict on every
  * one, except where a row of `STRICTER` says why ours refuses more.
  */
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
+import { parse as parseForm, stringify } from "node:querystring";
 import { sign as githubSign, verify as githubVerify } from "@octokit/webhooks-methods";
 import { ApiVersion, LogSeverity, shopifyApi } from "@shopify/shopify-api";
 import "@shopify/shopify-api/adapters/node";
@@ -10,11 +11,12 @@ import { isValidSlackRequest } from "@slack/bolt";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { Webhook as SvixWebhook } from "svix";
+import { getExpectedTwilioSignature, validateExpressRequest } from "twilio/lib/webhooks/webhooks.js";
 import { describe, expect, it } from "vitest";
 import type { SourceEvents, WebhookSource } from "../../src/index.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, shopify, slack, standardWebhooks, stripe } from "../../src/presets/index.ts";
+import { github, shopify, slack, standardWebhooks, stripe, twilio } from "../../src/presets/index.ts";
 import type { ConnectedSource } from "../../src/sources/source.ts";
 import { seededRandom, TEST_SECRETS } from "../../src/testing/index.ts";
 import { sized } from "../setup/form.ts";
@@ -24,12 +26,14 @@ type Headers = Record<string, string>;
 /** Why a preset refuses what its provider's library accepts. */
 interface Reason {
   readonly why: string;
-  /** Whether a delivery with these headers is such a case. */
-  applies(headers: Headers): boolean;
+  /** Whether a delivery with these headers and this query is such a case. */
+  applies(headers: Headers, query: string): boolean;
   /** Makes one from the headers of a delivery that both accept. */
   example(headers: Headers): Headers;
   /** How far ahead of the clock the example is signed, seconds. Default 0. */
   readonly ahead?: number;
+  /** The example's query. Default: none. */
+  readonly query?: string;
 }
 
 const SECONDS = /^[1-9]\d{8,11}$/;
@@ -103,7 +107,19 @@ const STRICTER = {
       example: (headers) => withValue(headers, "signature", (value) => `${value}=x`),
     },
   ],
+  twilio: [
+    {
+      why: "the library takes the digest of the body from anywhere in the query",
+      applies: (_headers, query) => query.includes("bodySHA256=") && !/(?:^|&)bodySHA256=[0-9a-f]{64}$/.test(query),
+      example: (headers) => headers,
+      query: `bodySHA256=${digestOf('{"id":"evt_1","type":"a.thing"}')}&id=1`,
+    },
+  ],
 } as const satisfies Record<string, readonly Reason[]>;
+
+function digestOf(body: string): string {
+  return createHash("sha256").update(body).digest("hex");
+}
 
 function slackHeaders(body: string, secret: string, time: string): Headers {
   const signature = createHmac("sha256", secret).update(`v0:${time}:${body}`).digest("hex");
@@ -129,11 +145,23 @@ interface Judge {
   ) => WebhookSource<SourceEvents>;
   readonly secret: string;
   readonly other: string;
-  sign(body: string, secret: string, seconds: number): Promise<Headers> | Headers;
+  /** A body and the query of its URL. Default: a JSON event, and none. */
+  content?(run: number): Content;
+  sign(body: string, secret: string, seconds: number, query: string): Promise<Headers> | Headers;
   /** The provider's own verdict, at the current time. */
-  accepts(body: string, headers: Headers, secret: string): Promise<boolean> | boolean;
+  accepts(body: string, headers: Headers, secret: string, query: string): Promise<boolean> | boolean;
   readonly stricter: readonly Reason[];
 }
+
+interface Content {
+  readonly body: string;
+  readonly query: string;
+}
+
+const jsonContent = (run: number): Content => ({
+  body: JSON.stringify({ id: `evt_${run}`, type: "a.thing", text: "ä€🙂" }),
+  query: "",
+});
 
 const { webhooks } = new Stripe("sk_test_unused");
 
@@ -213,7 +241,69 @@ const JUDGES: Readonly<Record<string, Judge>> = {
     accepts: (body, headers, signingSecret) => isValidSlackRequest({ signingSecret, body, headers: headers as never }),
     stricter: STRICTER.slack,
   },
+  twilio: twilioJudge("https://example.com/webhooks"),
+  "twilio, with a port": twilioJudge("https://example.com:8443/webhooks"),
+  "twilio, with a URL that is written otherwise": twilioJudge("http://user:o'hara@Example.com/it's (a) \"hook\""),
 };
+
+/** Twilio's webhooks at this URL, signed and judged by its library: forms, forms with a query, and JSON. */
+function twilioJudge(hook: string): Judge {
+  const at = (query: string) => (query === "" ? hook : `${hook}?${query}`);
+  return {
+    source: (secrets) => twilio({ secrets, url: hook }),
+    secret: TEST_SECRETS.twilio,
+    other: "another twilio token 0123456789",
+    content(run) {
+      const event = {
+        MessageSid: `SM${run}`,
+        Body: "ä€🙂 it's 100%",
+        "": "x",
+        a: "b",
+        A: "",
+        Ab: "z",
+        "10": "ten",
+        "9": "",
+      };
+      const form = `${new URLSearchParams(event)}&a=b&a=2&a=1`;
+      const json = jsonContent(run).body;
+      const digest = digestOf(json);
+      const contents = [
+        { body: form, query: "" },
+        { body: form, query: "name=O'Hara&q=a%20b+c" },
+        { body: json, query: `bodySHA256=${digest}` },
+        { body: json, query: `id=1&bodySHA256=${digest}` },
+      ];
+      return contents[run % contents.length] as Content;
+    },
+    sign(body, secret, seconds, query) {
+      const isJson = query.includes("bodySHA256");
+      const ported = hook.replace(
+        /^(https?:)(\/\/[^/:]*)\//,
+        (_, scheme, host) => `${scheme}${host}:${scheme === "https:" ? 443 : 80}/`,
+      );
+      // As its servers may spell a URL.
+      const { href } = new URL(at(query));
+      const [path = "", search] = href.split("?");
+      const legacy = search === undefined ? href : `${path}?${stringify(parseForm(search))}`;
+      const urls = [at(query), at(query).replace(hook, ported), href, legacy];
+      const url = urls[seconds % urls.length] ?? "";
+      return { "x-twilio-signature": getExpectedTwilioSignature(secret, url, isJson ? {} : parseForm(body)) };
+    },
+    accepts(body, headers, secret, query) {
+      const header = (name: string) => headers[name.toLowerCase()];
+      const request = {
+        protocol: "https",
+        header,
+        headers: {},
+        originalUrl: "/",
+        rawBody: body,
+        body: parseForm(body),
+      };
+      return validateExpressRequest(request, secret, { url: at(query) });
+    },
+    stricter: STRICTER.twilio,
+  };
+}
 
 function notThrown(work: () => unknown): boolean {
   try {
@@ -228,8 +318,8 @@ function connect(source: WebhookSource<SourceEvents>): ConnectedSource {
   return source.connect("entry", { clock: systemClock, logger: silentLogger });
 }
 
-async function ours(source: ConnectedSource, body: string, headers: Headers): Promise<boolean> {
-  const claimed = source.check({ headers }, Date.now());
+async function ours(source: ConnectedSource, body: string, headers: Headers, query = ""): Promise<boolean> {
+  const claimed = source.check({ headers, url: `/?${query}` }, Date.now());
   if (!claimed.ok) return false;
   const match = source.match(claimed, Buffer.from(body), await source.keyrings.read({}), Date.now());
   return match !== null && !("ok" in match);
@@ -244,30 +334,32 @@ describe.each(Object.entries(JUDGES))("%s", (_, judge) => {
     const tally = { both: 0, neither: 0 };
     for (let run = 0; run < sized({ quick: 2_000, full: 10_000 }); run++) {
       const at = Math.floor(Date.now() / 1000) + (AGES.at(below(AGES.length)) ?? 0);
-      const signed = JSON.stringify({ id: `evt_${run}`, type: "a.thing", text: "ä€🙂" });
-      const headers = await judge.sign(signed, below(8) === 0 ? judge.other : judge.secret, at);
-      const body = below(4) === 0 ? changed(signed, below) : signed;
+      const signed = (judge.content ?? jsonContent)(run);
+      const headers = await judge.sign(signed.body, below(8) === 0 ? judge.other : judge.secret, at, signed.query);
+      const body = below(4) === 0 ? changed(signed.body, below) : signed.body;
       const sent = below(3) === 0 ? headers : withChange(headers, below);
-      const [own, theirs] = [await ours(source, body, sent), await judge.accepts(body, sent, judge.secret)];
+      const query = signed.query !== "" && below(8) === 0 ? changed(signed.query, below) : signed.query;
+      const own = await ours(source, body, sent, query);
+      const theirs = await judge.accepts(body, sent, judge.secret, query);
       if (own === theirs) tally[own ? "both" : "neither"] += 1;
       else {
-        const seen = JSON.stringify({ own, theirs, body, sent });
-        expect(theirs && judge.stricter.some(({ applies }) => applies(sent)), seen).toBe(true);
+        const seen = JSON.stringify({ own, theirs, body, query, sent });
+        expect(theirs && judge.stricter.some(({ applies }) => applies(sent, query)), seen).toBe(true);
       }
     }
     expect(tally.both).toBeGreaterThan(100);
     expect(tally.neither).toBeGreaterThan(100);
   });
 
-  it.each(judge.stricter)("is stricter: $why", async ({ applies, example, ahead = 0 }) => {
+  it.each(judge.stricter)("is stricter: $why", async ({ applies, example, ahead = 0, query = "" }) => {
     const source = connect(judge.source(judge.secret));
     const body = '{"id":"evt_1","type":"a.thing"}';
     const now = Math.floor(Date.now() / 1000);
-    const usual = await judge.sign(body, judge.secret, now);
-    expect([applies(usual), await ours(source, body, usual)]).toEqual([false, true]);
-    const headers = example(await judge.sign(body, judge.secret, now + ahead));
-    expect([applies(headers), await ours(source, body, headers)]).toEqual([true, false]);
-    expect(await judge.accepts(body, headers, judge.secret)).toBe(true);
+    const usual = await judge.sign(body, judge.secret, now, "");
+    expect([applies(usual, ""), await ours(source, body, usual)]).toEqual([false, true]);
+    const headers = example(await judge.sign(body, judge.secret, now + ahead, query));
+    expect([applies(headers, query), await ours(source, body, headers, query)]).toEqual([true, false]);
+    expect(await judge.accepts(body, headers, judge.secret, query)).toBe(true);
   });
 
   it("takes the current secret, the replaced one until its end, and no other", async () => {
@@ -275,8 +367,8 @@ describe.each(Object.entries(JUDGES))("%s", (_, judge) => {
     const source = connect(judge.source({ current: judge.secret, previous }));
     const body = '{"id":"evt_1","type":"a.thing"}';
     const now = Math.floor(Date.now() / 1000);
-    expect(await ours(source, body, await judge.sign(body, judge.secret, now))).toBe(true);
-    const old = await judge.sign(body, judge.other, now);
+    expect(await ours(source, body, await judge.sign(body, judge.secret, now, ""))).toBe(true);
+    const old = await judge.sign(body, judge.other, now, "");
     expect(await ours(source, body, old)).toBe(true);
     const claimed = source.check({ headers: old }, Date.now());
     if (!claimed.ok) throw new Error("refused");

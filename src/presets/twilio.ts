@@ -1,0 +1,196 @@
+/** Twilio's webhooks: status callbacks, incoming messages, calls, and JSON such as that of Event Streams. */
+import { Buffer } from "node:buffer";
+import { hash } from "node:crypto";
+import { parse as parseQuery, stringify as stringifyQuery } from "node:querystring";
+import { readJson } from "../internal/json.ts";
+import { invalidOption } from "../internal/options.ts";
+import {
+  type Kept,
+  type OpenEvents,
+  type Parsed,
+  QUERY,
+  type SourceDefinition,
+  type SourceOptions,
+  sourceOf,
+  type Verdict,
+} from "../sources/define-source.ts";
+import type { WebhookSource } from "../sources/source.ts";
+import { MALFORMED, MISMATCH, MISSING, parseForm, signatureBytes, signedBy, textOf } from "./signatures.ts";
+
+/** The fields of a form, or a JSON body. Event Streams send an array. */
+export interface TwilioEvent {
+  readonly AccountSid?: string;
+  readonly MessageSid?: string;
+  /** Of an outgoing message, such as `delivered`. */
+  readonly MessageStatus?: string;
+  /** `received` for an incoming message. */
+  readonly SmsStatus?: string;
+  readonly CallSid?: string;
+  readonly CallStatus?: string;
+  readonly [field: string]: unknown;
+}
+
+export interface TwilioOptions<Event extends object = TwilioEvent> extends SourceOptions<Event> {
+  /**
+   * The URL that you gave Twilio, without its query, such as `https://example.com/webhooks/twilio`. Twilio signs it, and a server behind a proxy
+   * does not see it. The query comes from the request.
+   */
+  readonly url: string;
+}
+
+const IDEMPOTENCY_TOKEN = "i-twilio-idempotency-token";
+const MESSAGE_SID = /^[SM]M[0-9a-f]{32}$/;
+const STATUS = /^[a-z][a-z_-]{0,31}$/;
+/** The last parameter of the query: Twilio appends it. */
+const BODY_DIGEST = /(?:^|&)bodySHA256=([0-9a-f]{64})$/;
+/** Twilio sends some dozens. More would cost time before anything is verified. */
+const MOST_FIELDS = 1_000;
+const AMPERSAND = 0x26;
+
+/** A status never follows one of a higher rank. None is the start of another: otherwise a captured status could be cut to another one. */
+const RANKS: ReadonlyMap<string, number> = new Map([
+  ["accepted", 0],
+  ["scheduled", 1],
+  ["queued", 2],
+  ["sending", 3],
+  ["sent", 4],
+  ["delivered", 5],
+  ["undelivered", 5],
+  ["failed", 5],
+  ["canceled", 5],
+  ["read", 6],
+]);
+
+/** @param url - as Twilio was given it, without its query */
+const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
+  preset: "twilio",
+  answerMs: 15_000,
+  // Webhooks are sent again within 15 s or not at all, and Event Streams for hours.
+  lastRetryMs: 86_400_000,
+  keep: [QUERY, IDEMPOTENCY_TOKEN],
+  verify(head, body, keys): Verdict {
+    const header = head.header("x-twilio-signature");
+    if (header === undefined) return MISSING;
+    const signature = signatureBytes(header, "base64", 20);
+    const digest = bodyDigestIn(head.query);
+    if (signature === null || (digest === null && hasTooManyFields(body))) return MALFORMED;
+    if (digest !== null && digest !== hash("sha256", body)) return MISMATCH;
+    const pairs = digest === null ? pairsOf(parseQuery(Buffer.from(body).toString(), "&", "=", { maxKeys: 0 })) : "";
+    for (const spelling of spellingsOf(url + suffixOf(head.query))) {
+      const verdict = signedBy(keys, signature, "sha1", [spelling, pairs], null);
+      if (verdict.ok) return verdict;
+    }
+    return MISMATCH;
+  },
+  parse: (body, kept) => (bodyDigestIn(queryOf(kept)) === null ? parseForm(body) : parseJson(body)),
+  identify(event, kept, digest) {
+    if (bodyDigestIn(queryOf(kept)) !== null) return digest();
+    const message = messageOf(event);
+    if (message !== null && RANKS.has(message.status)) return `${message.sid}:${message.status}`;
+    // All that is signed, because a body can be cut into other fields, or written in another order, under the same signature.
+    return hash("sha256", suffixOf(queryOf(kept)) + pairsOf(event as Readonly<Record<string, string>>));
+  },
+  describe: (event, kept) => ({
+    type: typeOf(event),
+    reference: messageOf(event)?.sid ?? textOf(event.CallSid) ?? kept.header(IDEMPOTENCY_TOKEN),
+  }),
+  lane: (event) => messageOf(event)?.sid ?? null,
+  position: (event) => RANKS.get(messageOf(event)?.status ?? "") ?? null,
+  // In TwiML: the sender of an incoming message gets no reply.
+  accepted: { body: "<Response/>", contentType: "text/xml" },
+});
+
+/**
+ * Receives Twilio's webhooks: forms, whose URL and fields are signed, and JSON with `bodySHA256` in the query. Types are `message.delivered` and
+ * others by the status of a message, `message.received`, `call.completed` and others by the status of a call, then the field `EventType` or
+ * `type`. The statuses of a message share a lane and are handled in their order (queued, sending, sent, delivered, read); an earlier one that
+ * comes later goes to `onLate`, which you must register. Their identity is the message's SID with the status. All other events are by themselves,
+ * and their identity is a digest of what is signed. `ctx.header(":query")` returns the query of the URL. `secrets` is the auth token.
+ *
+ * @typeParam Event - what handlers receive
+ * @throws SetupError for a wrong option or secret
+ * @example
+ * const url = "https://example.com/webhooks/twilio";
+ * const receiver = createReceiver({ source: twilio({ secrets: process.env.TWILIO_AUTH_TOKEN ?? "", url }), store });
+ * receiver.on("message.delivered", (event, ctx) => ctx.commit((db) => markDelivered(db, event.MessageSid)));
+ * receiver.onLate(() => {});
+ */
+export function twilio<Event extends object = TwilioEvent>(
+  options: TwilioOptions<Event>,
+): WebhookSource<OpenEvents<Event, Readonly<Record<string, Event>>, Event>> {
+  const { url } = options;
+  if (typeof url !== "string" || !/^https?:\/\/[^?#]+$/.test(url) || !URL.canParse(url))
+    throw invalidOption("url", "must be the URL that you gave Twilio, without its query and fragment", url);
+  // The application's type describes what the definition reads.
+  return sourceOf(definitionFor(url), options as unknown as SourceOptions<TwilioEvent>, ["url"]);
+}
+
+function queryOf(kept: Kept): string {
+  return kept.header(QUERY) ?? "";
+}
+
+function suffixOf(query: string): string {
+  return query === "" ? "" : `?${query}`;
+}
+
+/** The hex SHA-256 of a JSON body; null for a form. */
+function bodyDigestIn(query: string): string | null {
+  return BODY_DIGEST.exec(query)?.[1] ?? null;
+}
+
+function hasTooManyFields(body: Uint8Array): boolean {
+  let fields = 1;
+  for (let at = body.indexOf(AMPERSAND); at >= 0 && fields <= MOST_FIELDS; at = body.indexOf(AMPERSAND, at + 1))
+    fields++;
+  return fields > MOST_FIELDS;
+}
+
+/** Names and values without anything between them, by name. The values of a repeated name count once each. */
+function pairsOf(fields: Readonly<Record<string, string | readonly string[] | undefined>>): string {
+  const pairs = Object.keys(fields)
+    .sort()
+    .flatMap((name) => [...new Set([fields[name] ?? ""].flat())].sort().map((value) => name + value));
+  return pairs.join("");
+}
+
+/** How Twilio may have signed a URL: with or without its port, and some of its servers with other escapes. */
+function* spellingsOf(url: string): Generator<string> {
+  yield* portsOf(url);
+  const { href } = new URL(url);
+  if (href !== url) yield* portsOf(href);
+  const mark = href.indexOf("?") + 1;
+  if (mark > 0) yield* portsOf(href.slice(0, mark) + stringifyQuery(parseQuery(href.slice(mark))));
+}
+
+/** The same URL without a port, and with its own or the standard one. */
+function portsOf(url: string): readonly string[] {
+  const [, scheme = "", host = "", port = "", rest = ""] = URL_PARTS.exec(url) ?? [];
+  const standard = scheme.toLowerCase() === "https://" ? ":443" : ":80";
+  return [scheme + host + rest, scheme + host + (port || standard) + rest];
+}
+
+/** Scheme, user and host, port with its colon, and the rest. */
+const URL_PARTS = /^([a-z]+:\/\/)((?:[^/?@]*@)?(?:\[[^\]]*\]|[^/?:]*))(:\d*)?(.*)$/is;
+
+function parseJson(body: Uint8Array): Parsed<TwilioEvent> {
+  const read = readJson(body);
+  if (!read.ok) return read;
+  const { value } = read;
+  // What its fields are is Twilio's word.
+  return typeof value === "object" && value !== null
+    ? { ok: true, event: value as TwilioEvent }
+    : { ok: false, code: "not_an_object" };
+}
+
+function messageOf(event: TwilioEvent): { readonly sid: string; readonly status: string } | null {
+  const sid = textOf(event.MessageSid) ?? "";
+  const status = textOf(event.MessageStatus) ?? textOf(event.SmsStatus) ?? "";
+  return MESSAGE_SID.test(sid) && STATUS.test(status) ? { sid, status } : null;
+}
+
+function typeOf(event: TwilioEvent): string {
+  const message = messageOf(event);
+  if (message !== null) return `message.${message.status}`;
+  const callStatus = textOf(event.CallStatus) ?? "";
+  return STATUS.test(callStatus) ? `call.${callStatus}` : (textOf(event.EventType) ?? textOf(event.type) ?? "unknown");
+}

@@ -1,0 +1,196 @@
+/** What `twilio()` makes of a verified webhook, and what cannot be done with one that was captured. */
+import { createHash } from "node:crypto";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createReceiver, type IncomingWebhook } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { twilio } from "../../src/presets/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { ADAPTERS } from "../adapters/source-cases.ts";
+
+const URL = "https://example.com/webhooks";
+const SID = `SM${"a".repeat(32)}`;
+
+interface Seen {
+  readonly type: string;
+  readonly event: object;
+  readonly query: string | undefined;
+}
+
+function receiving() {
+  const source = twilio({ secrets: TEST_SECRETS.twilio, url: URL });
+  const receiver = createReceiver({ store: memoryStore({ volatile: true }), source, logger: silentLogger });
+  onTestFinished(() => receiver.stop());
+  const seen: Seen[] = [];
+  const late: string[] = [];
+  receiver.onAny((event, ctx) => void seen.push({ type: ctx.meta.eventType, event, query: ctx.header(":query") }));
+  receiver.onLate((_event, ctx) => void late.push(ctx.meta.eventType));
+  const handle = async (incoming: IncomingWebhook) => {
+    const { status, body } = await receiver.handle(incoming);
+    await receiver.drain();
+    return [status, body];
+  };
+  /** @param query - with its question mark */
+  const send = (content: object | string, query = "") =>
+    handle({ ...incomingOf(signedRequest(content, { source: "twilio", url: URL + query })), url: `/webhooks${query}` });
+  return { receiver, seen, late, handle, send };
+}
+
+const ACCEPTED = [200, "<Response/>"];
+const digestQuery = (json: string) => `?id=1&bodySHA256=${createHash("sha256").update(json).digest("hex")}`;
+
+describe("twilio()", () => {
+  it.each([
+    ["a message's status", { MessageSid: SID, MessageStatus: "undelivered", SmsStatus: "sent" }, "message.undelivered"],
+    ["an incoming message's", { MessageSid: SID, SmsStatus: "received", Body: "hello" }, "message.received"],
+    ["a call's status", { CallSid: "CA1", CallStatus: "in-progress" }, "call.in-progress"],
+    ["the field EventType", { EventType: "onMessageAdded", ConversationSid: "CH1" }, "onMessageAdded"],
+    ["that of all others", { Sid: "VA1" }, "unknown"],
+  ])("takes as type %s", async (_, fields, type) => {
+    const { seen, send } = receiving();
+    expect(await send(fields)).toEqual(ACCEPTED);
+    expect(seen).toEqual([{ type, event: fields, query: undefined }]);
+  });
+
+  it.each([
+    [
+      "an object",
+      { type: "com.twilio.voice.status-callback.call.completed" },
+      "com.twilio.voice.status-callback.call.completed",
+    ],
+    ["a batch", [{ id: "EV1" }, { id: "EV2" }], "unknown"],
+  ])("takes JSON whose digest is in the signed query: %s", async (_, event, type) => {
+    const { seen, send } = receiving();
+    const json = JSON.stringify(event);
+    const query = digestQuery(json);
+    expect(await send(json, query)).toEqual(ACCEPTED);
+    expect(await send(json, query)).toEqual(ACCEPTED);
+    expect(seen).toEqual([{ type, event, query: query.slice(1) }]);
+  });
+
+  it("handles the statuses of a message in their order, and an earlier one that comes later as late", async () => {
+    const { seen, late, send } = receiving();
+    const statuses = ["queued", "delivered", "sent", "sending", "read", "delivered"];
+    for (const type of statuses) await send(fixtures.twilio({ id: SID, type }));
+    expect(seen.map(({ type }) => type)).toEqual(["message.queued", "message.delivered", "message.read"]);
+    expect(late).toEqual(["message.sent", "message.sending"]);
+  });
+
+  it("takes a status once, whatever else is in the form", async () => {
+    const { seen, send } = receiving();
+    await send(fixtures.twilio({ id: SID }));
+    await send(fixtures.twilio({ id: SID, data: { RawDlrDoneDate: "2511270000" } }));
+    expect(seen).toHaveLength(1);
+  });
+
+  it("handles a status that it does not know by itself", async () => {
+    const { seen, late, send } = receiving();
+    for (const type of ["delivered", "teleported"]) await send(fixtures.twilio({ id: SID, type }));
+    expect(seen.map(({ type }) => type)).toEqual(["message.delivered", "message.teleported"]);
+    expect(late).toEqual([]);
+  });
+
+  it.each(["", "a=1&a=2", "__proto__=x"])("quarantines the form %j", async (form) => {
+    const { receiver, send } = receiving();
+    expect(await send(form)).toEqual(ACCEPTED);
+    expect((await receiver.inbox.findQuarantined({})).items).toHaveLength(1);
+  });
+
+  it("quarantines JSON that is not an object, and replays none of it as a form", async () => {
+    const { receiver, send } = receiving();
+    await send("7", digestQuery("7"));
+    const [{ id } = { id: 0 }] = (await receiver.inbox.findQuarantined({})).items;
+    await expect(receiver.inbox.replayQuarantined(id)).rejects.toThrow(/not_an_object/);
+  });
+
+  it("refuses more than 1,000 fields before it verifies", async () => {
+    const { receiver, send } = receiving();
+    const form = (fields: number) => Array.from({ length: fields }, (_, n) => `f${n}=x`).join("&");
+    expect(await send(form(1_000))).toEqual(ACCEPTED);
+    expect((await send(form(1_001)))[0]).toBe(401);
+    expect(receiver.counters).toMatchObject({ "refused:malformed_signature": 1 });
+  });
+
+  it.each(["example.com/webhooks", `${URL}?a=1`, `${URL}#rc=5`, "ftp://example.com", ""])(
+    "refuses the url %j",
+    (url) => {
+      expect(() => twilio({ secrets: "x", url })).toThrow(/"url" must be the URL that you gave Twilio/);
+    },
+  );
+});
+
+describe("a captured webhook of twilio()", () => {
+  const query = "?order=7";
+  const fields = {
+    AccountSid: "AC1",
+    MessageSid: SID,
+    MessageStatus: "delivered",
+    SmsSid: SID,
+    SmsStatus: "delivered",
+  };
+  const { headers } = signedRequest(fields, { source: "twilio", url: URL + query });
+  /** All that is signed after the path. */
+  const text = `${query}${Object.entries(fields).flat().join("")}`;
+
+  const replay = (form: Record<string, string>, changed = query) => {
+    const body = Buffer.from(`${new URLSearchParams(form)}`);
+    return { ...incomingOf({ method: "POST" as const, headers, body }), url: `/webhooks${changed}` };
+  };
+
+  it("is a repeat in another order of its fields", async () => {
+    const { seen, handle } = receiving();
+    expect(await handle(replay(fields))).toEqual(ACCEPTED);
+    expect(await handle(replay(Object.fromEntries(Object.entries(fields).reverse()) as typeof fields))).toEqual(
+      ACCEPTED,
+    );
+    expect(seen).toHaveLength(1);
+  });
+
+  it("cut into any two other fields, or into another query, is handled once more at most, with no known status", async () => {
+    const { seen, handle } = receiving();
+    await handle(replay(fields));
+    for (let end = 0; end < text.length; end++) {
+      const isQuery = end > 1;
+      const rest = isQuery ? text.slice(end) : text;
+      for (const middle of [1, 2, Math.ceil(rest.length / 2), rest.length])
+        await handle(replay({ [rest.slice(0, middle)]: rest.slice(middle) }, isQuery ? text.slice(0, end) : ""));
+    }
+    expect(seen.map(({ type }) => type)).toEqual(["message.delivered", "unknown"]);
+  });
+
+  it("cannot be given another status", async () => {
+    const { seen, handle } = receiving();
+    await handle(replay(fields));
+    const tail = `SmsSid${SID}SmsStatusdelivered`;
+    for (let end = 1; end < "delivered".length; end++) {
+      const [status, left] = ["delivered".slice(0, end), "delivered".slice(end)];
+      const cut = {
+        AccountSid: "AC1",
+        MessageSid: SID,
+        MessageStatus: status,
+        [left + tail.slice(0, 6)]: tail.slice(6),
+      };
+      await handle(replay(cut));
+    }
+    // One event more: the first of the cuts. The others are repeats of it.
+    expect(seen.map(({ type }) => type)).toEqual(["message.delivered", "message.d"]);
+  });
+});
+
+describe.each(Object.entries(ADAPTERS))("%s", (_name, mount) => {
+  it("passes the query to the signature and to the handler", async () => {
+    const { receiver, seen } = receiving();
+    const port = await mount(receiver as never);
+    const query = "?order=7&q=a%20b+c";
+    const post = (sent: string) =>
+      fetch(
+        `http://127.0.0.1:${port}/webhooks${sent}`,
+        signedRequest(fixtures.twilio(), { source: "twilio", url: URL + query }),
+      );
+    expect((await post("?order=8")).status).toBe(401);
+    const answer = await post(query);
+    expect([answer.status, answer.headers.get("content-type")?.split(";")[0]]).toEqual([200, "text/xml"]);
+    await receiver.drain();
+    expect(seen).toMatchObject([{ type: "message.delivered", query: query.slice(1) }]);
+  });
+});
