@@ -38,7 +38,7 @@ export type OnDead = "continue" | "block";
 export interface NewEvent {
   readonly lane: LaneKey;
   /** What makes two deliveries the same event of a `position` or `arrival` lane. Default: its place in its lane. */
-  readonly identity?: string;
+  readonly identity?: string | undefined;
   /**
    * 0 for events without a sequence. In a `position` lane: the position, 0 to 9 × 10¹²; the store gives the event a sequence of its own
    * (`sequenceOf` in `src/inbox/lane.ts`), and in an `arrival` lane too.
@@ -61,9 +61,9 @@ export interface NewEvent {
   readonly peer: string | null;
   readonly externalReference: string | null;
   /** The headers to keep beside the body, as JSON. Default: none. */
-  readonly head?: string;
+  readonly head?: string | undefined;
   /** `signedAt` is not signed, but the time of acceptance. It says nothing about the clock. Default: it is signed. */
-  readonly untimed?: true;
+  readonly untimed?: true | undefined;
 }
 
 /** A correctly signed body that is not a valid event. */
@@ -83,8 +83,8 @@ export interface NewQuarantine {
   readonly raw: Uint8Array;
   readonly trace: string | null;
   /** As `NewEvent`. */
-  readonly head?: string;
-  readonly untimed?: true;
+  readonly head?: string | undefined;
+  readonly untimed?: true | undefined;
 }
 
 /** A stored event, as an operator sees it. */

@@ -45,12 +45,8 @@ const definition: SourceDefinition<ShopifyEvent> = {
   parse: parseObject,
   identify: (_event, _kept, digest) => digest(),
   describe(event, kept) {
-    const occurredAt = updatedAt(event);
-    return {
-      type: kept.header(TOPIC) ?? "unknown",
-      reference: kept.header(WEBHOOK_ID),
-      ...(occurredAt !== null && { occurredAt }),
-    };
+    const type = kept.header(TOPIC) ?? "unknown";
+    return { type, reference: kept.header(WEBHOOK_ID), occurredAt: updatedAt(event) ?? undefined };
   },
   lane: ({ admin_graphql_api_id: id }) => textOf(id) ?? null,
   position: updatedAt,

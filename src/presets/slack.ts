@@ -49,7 +49,7 @@ const definition: SourceDefinition<SlackEvent> = {
     return {
       type: textOf(command) ?? textOf(event?.type) ?? textOf(type) ?? "unknown",
       reference: textOf(id),
-      ...(Number.isSafeInteger(time) && { occurredAt: (time as number) * 1000 }),
+      occurredAt: Number.isSafeInteger(time) ? (time as number) * 1000 : undefined,
     };
   },
   // Slack shows the body of an answer to a command: none means that nothing is shown.

@@ -59,15 +59,16 @@ const definition: SourceDefinition<StripeEvent> = {
   identify: (event) => event.id,
   describe(event) {
     const { type, created } = event;
-    return { type, reference: objectId(event), ...(Number.isSafeInteger(created) && { occurredAt: created * 1000 }) };
+    return { type, reference: objectId(event), occurredAt: Number.isSafeInteger(created) ? created * 1000 : undefined };
   },
   lane: (event) => objectId(event) ?? null,
   position: ({ created }) => (Number.isSafeInteger(created) ? created : null),
 };
 
+/** The provider's word is not checked: `data` may be anything. */
 function objectId({ data }: StripeEvent): string | undefined {
-  const object: Readonly<Record<string, unknown>> = { ...data?.object };
-  return textOf(object.id);
+  const object: { readonly id?: unknown } | null | undefined = data?.object;
+  return textOf(object?.id);
 }
 
 /**

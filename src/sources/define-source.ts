@@ -308,7 +308,7 @@ function connect<Event extends object>(
     answerMs: definition.answerMs ?? 10_000,
     keyrings: sourceKeyrings(secrets, decode, deps),
     accepted: definition.accepted ?? null,
-    check: (request) => ({ ok: true, timestamp: null, head: headOf(request) }),
+    check: (request) => ({ ok: true, timestamp: null, head: new Head(request) }),
     refuse: () => null,
     match({ head }, body, { all }, now): Match | Refusal | null {
       const live = liveAt(all, now);
@@ -327,13 +327,14 @@ function connect<Event extends object>(
     },
     ...(definition.challenge !== undefined && {
       challenge: (request: RequestParts, { all }: SourceKeys) =>
-        challengeAnswer(definition, headOf(request), liveAt(all, deps.clock.now())),
+        challengeAnswer(definition, new Head(request), liveAt(all, deps.clock.now())),
     }),
     read({ head }, { key, signedAt }, body, circumstances): Reading {
       const client = clientOf(entry, hasTenants ? circumstances.tenant : undefined);
       // Only what is stored, so that a first delivery reads like one after a restart.
       const kept = keptFrom(keptText(definition, head));
-      const read = readBody(definition, client, body, kept, { ...circumstances, signedAt, holdBackMs, key });
+      const { now, trace } = circumstances;
+      const read = readBody(definition, client, body, kept, { signedAt, now, trace, holdBackMs, key });
       if (read.kind === "event")
         return { kind: "event", slot: key.slot, event: read.event, toStore: () => read.stored };
       if (read.kind === "handshake") return { kind: "handshake", slot: key.slot, answer: read.answer };
@@ -342,12 +343,12 @@ function connect<Event extends object>(
         slot: key.slot,
         signer: `${entry}:${key.signer}`,
         scope: scopeOfEntry(client),
-        signedAt: signedAt ?? circumstances.now,
+        signedAt: signedAt ?? now,
         digest: hash("sha256", Buffer.concat([Buffer.from(JSON.stringify(client)), body]), "buffer"),
         raw: body,
-        trace: circumstances.trace,
-        ...(kept.text !== null && { head: kept.text }),
-        ...(signedAt === null && { untimed: true as const }),
+        trace,
+        head: kept.text ?? undefined,
+        untimed: signedAt === null ? true : undefined,
       };
       return { kind: "no_event", quarantine };
     },
@@ -410,7 +411,7 @@ function readBody<Event extends object>(
     const at = signedAt ?? now;
     const stored: NewEvent = {
       lane: { apiClientId: client, tag, messageId: isAlone ? identity : place.lane },
-      ...(!isAlone && { identity }),
+      identity: isAlone ? undefined : identity,
       sequence,
       eventType: type,
       occurredAt: Number.isSafeInteger(occurredAt) ? (occurredAt as number) : at,
@@ -422,8 +423,8 @@ function readBody<Event extends object>(
       peer: null,
       // A lane of several events has no reference of its own.
       externalReference: isAlone && isText(reference) ? reference : null,
-      ...(kept.text !== null && { head: kept.text }),
-      ...(signedAt === null && { untimed: true as const }),
+      head: kept.text ?? undefined,
+      untimed: signedAt === null ? true : undefined,
     };
     return { kind: "event", event, stored };
   } catch {
@@ -514,15 +515,23 @@ function isAnswer(value: unknown): value is SourceAnswer {
   return isStatus && isBody && typeof contentType === "string" && CONTENT_TYPE.test(contentType);
 }
 
-function headOf({ headers, url = "" }: RequestParts): RequestHead {
-  return {
-    header: (name) => readHeader(headers, name),
-    get query() {
-      const [target = ""] = url.split("#", 1);
-      const mark = target.indexOf("?");
-      return mark === -1 ? "" : target.slice(mark + 1);
-    },
-  };
+/** A class, because one is made for each delivery. */
+class Head implements RequestHead {
+  readonly #request: RequestParts;
+
+  constructor(request: RequestParts) {
+    this.#request = request;
+  }
+
+  header(name: string): string | undefined {
+    return readHeader(this.#request.headers, name);
+  }
+
+  get query(): string {
+    const [target = ""] = (this.#request.url ?? "").split("#", 1);
+    const mark = target.indexOf("?");
+    return mark === -1 ? "" : target.slice(mark + 1);
+  }
 }
 
 function isEpochMs(value: unknown): boolean {
@@ -539,8 +548,11 @@ function keptText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, head: R
   return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept));
 }
 
+const NOTHING_KEPT = { text: null, header: () => undefined };
+
 function keptFrom(text: string | null): Kept & { readonly text: string | null } {
-  const kept = text === null ? {} : (JSON.parse(text) as Readonly<Record<string, string>>);
+  if (text === null) return NOTHING_KEPT;
+  const kept = JSON.parse(text) as Readonly<Record<string, string>>;
   return { text, header: (name) => (Object.hasOwn(kept, name) ? kept[name] : undefined) };
 }
 

@@ -80,10 +80,9 @@ export class SourceKey implements Key {
   }
 
   hmac(hash: "sha256" | "sha1", ...parts: readonly (string | Uint8Array)[]): Uint8Array {
+    const text = textBeforeLast(parts);
     const last = parts.at(-1);
-    const before = parts.slice(0, -1);
-    if (hash === "sha256" && last instanceof Uint8Array && before.every((part) => typeof part === "string"))
-      return this.#hmac.digest(before.join(""), last);
+    if (hash === "sha256" && text !== null && last instanceof Uint8Array) return this.#hmac.digest(text, last);
     const hmac = createHmac(hash, this.#bytes);
     for (const part of parts) hmac.update(part);
     return hmac.digest();
@@ -98,6 +97,17 @@ export class SourceKey implements Key {
     const all = signatures instanceof Uint8Array ? [signatures] : signatures;
     return all.some((one) => one.length === expected.length && timingSafeEqual(one, expected));
   }
+}
+
+/** All parts but the last as one text; null if bytes are among them. */
+function textBeforeLast(parts: readonly (string | Uint8Array)[]): string | null {
+  let text = "";
+  for (let index = 0; index < parts.length - 1; index++) {
+    const part = parts[index];
+    if (typeof part !== "string") return null;
+    text += part;
+  }
+  return text;
 }
 
 /**

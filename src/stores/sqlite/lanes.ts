@@ -308,6 +308,8 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   }
 
   highest({ id }: SqliteLane, from: number): number | null {
+    // A lane that is not stored yet has no events.
+    if (id === this.tally.peek("next_lane")) return null;
     return this.work.sql.highest.get(id, from, from + PLACES - 1)?.seq ?? null;
   }
 
