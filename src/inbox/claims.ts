@@ -188,7 +188,7 @@ export interface DrainOptions {
 export interface DrainResult {
   /** Events that were started while the drain ran. */
   readonly claimed: number;
-  /** Nothing is left that is ready now. False when the budget or the limit ended the drain. */
+  /** Nothing is left that is ready now. False when the budget or the limit ended the drain, or its wait for events that are held back. */
   readonly complete: boolean;
 }
 

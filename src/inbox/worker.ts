@@ -38,6 +38,8 @@ export class Worker<Tx> implements ClaimDriver {
   #paused = false;
   #starting = false;
   #stopWaking: (() => void) | null = null;
+  /** When the last event that this process accepted and holds back is due, by the monotonic clock. */
+  #ownDueAt = 0;
   /** Ends waits for events that are held back. */
   readonly #stopping = new AbortController();
 
@@ -108,26 +110,35 @@ export class Worker<Tx> implements ClaimDriver {
     const { clock } = this.#options;
     const { budgetMs = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = options;
     const startedAt = clock.monotonic();
-    const patienceMs = Math.min(budgetMs, this.#registered.entries.holdBackMs);
-    let result = await this.#drainReady(options);
-    let { claimed } = result;
-    while (result.complete && !this.#paused && !this.#stopping.signal.aborted) {
-      const waitMs = await this.#heldBackMs(startedAt + patienceMs);
+    let { claimed, complete } = await this.#drainReady(options);
+    while (complete && !this.#paused && !this.#stopping.signal.aborted) {
+      const waitMs = await this.#heldBackMs(startedAt + this.#registered.entries.holdBackMs);
       if (waitMs === null) break;
+      const leftMs = startedAt + budgetMs - clock.monotonic();
+      if (waitMs > leftMs) return { claimed, complete: false };
       await sleep(clock, waitMs, this.#stopping.signal);
-      const left = { budgetMs: Math.max(1, budgetMs - (clock.monotonic() - startedAt)), limit: limit - claimed };
-      result = await this.#drainReady(left);
-      claimed += result.claimed;
+      if (this.#stopping.signal.aborted) return { claimed, complete: false };
+      const next = await this.#drainReady({ budgetMs: Math.max(1, leftMs - waitMs), limit: limit - claimed });
+      claimed += next.claimed;
+      complete = next.complete;
     }
-    return { claimed, complete: result.complete };
+    return { claimed, complete };
   }
 
-  /** How long until the next lane is due, milliseconds. Null if that is not before `end`. */
+  /** This process accepted an event that is held back for `ms`. */
+  holdsBack(ms: number): void {
+    this.#ownDueAt = Math.max(this.#ownDueAt, this.#options.clock.monotonic() + ms);
+  }
+
+  /** How long until events that are held back may be due, milliseconds. Null if none is until `end`. */
   async #heldBackMs(end: number): Promise<number | null> {
-    const leftMs = end - this.#options.clock.monotonic();
-    if (leftMs <= 0) return null;
+    // Read before the store is asked: its answer may take long.
+    const now = this.#options.clock.monotonic();
+    if (end <= now) return null;
     const dueInMs = await this.#store.nextDue();
-    return dueInMs === null || dueInMs > leftMs ? null : dueInMs;
+    if (dueInMs === null || now + dueInMs <= end) return dueInMs;
+    // An event that this process accepted may be in a lane of another process, which ends before the event is due.
+    return this.#ownDueAt > now && this.#ownDueAt <= end ? this.#ownDueAt - now : null;
   }
 
   #drainReady({ budgetMs = Number.POSITIVE_INFINITY, limit }: DrainOptions): Promise<DrainResult> {

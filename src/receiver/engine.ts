@@ -5,6 +5,7 @@ import { CompletionHooks } from "../inbox/completion.ts";
 import type { Registered, Released } from "../inbox/handlers.ts";
 import { EventLog } from "../inbox/instrumentation.ts";
 import { signedTimeOf } from "../inbox/lane.ts";
+import { ORDERS } from "../inbox/lane-key.ts";
 import { placeFields } from "../inbox/masking.ts";
 import type { EventId, LaneId, NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
@@ -242,6 +243,8 @@ export class Engine<Tx> {
         this.#acceptFailedAt = null;
         this.#eventLog?.accepted(event, acceptance.event, acceptance.outcome);
         if (acceptance.outcome === "accepted" && acceptance.gapBegins) this.#hooks.waits(acceptance.lane);
+        if (acceptance.outcome === "accepted" && ORDERS[event.lane.tag] === "position")
+          this.worker.holdsBack(event.gapWaitMs);
         this.#remember(key, event, acceptance);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) {
           const { lane, sequence, eventType } = event;

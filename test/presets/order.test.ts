@@ -126,8 +126,43 @@ describe("holdBackMs", () => {
     await send("c", 3);
     const short = receiver.drain({ budgetMs: 500 });
     await clock.advance(500);
-    expect(await short).toEqual({ claimed: 0, complete: true });
+    expect(await short).toEqual({ claimed: 0, complete: false });
     expect(seen).toEqual(["a", "b"]);
+  });
+
+  it("is handled without a cron where another process has its lane when it is due", async () => {
+    const clock = createFakeClock();
+    const path = join(folder, `${++files}.db`);
+    const seen: string[] = [];
+    let letGo = () => {};
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const processOf = (name: string) => {
+      const source = stripe({ secrets: TEST_SECRETS.stripe, holdBackMs: 2_000, toleranceMs: { past: 86_400_000 } });
+      const receiver = createReceiver({ store: sqliteStore(path), source, clock, ...common });
+      onTestFinished(() => receiver.stop());
+      receiver.onLate(() => expect.fail("Nothing is late."));
+      receiver.onAny(async (event) => {
+        if (event.id === "a") await held;
+        seen.push(`${event.id} ${name}`);
+      });
+      return async (id: string, second: number) => {
+        const event = { ...fixtures.stripe({ id }), created: SECOND + second, data: { object: { id: "sub_1" } } };
+        await receiver.handle(incomingOf(signedRequest(event, { source: "stripe", timestamp: clock.now() })));
+        return receiver.drain();
+      };
+    };
+    const [first, second] = [processOf("first"), processOf("second")];
+    const drains = [first("a", 1)];
+    await clock.advance(1_500);
+    drains.push(second("b", 2));
+    await clock.advance(500);
+    letGo();
+    await expect.poll(() => seen).toEqual(["a first"]);
+    await clock.advance(1_500);
+    expect(await Promise.all(drains)).toEqual(Array(2).fill({ claimed: 1, complete: true }));
+    expect(seen).toEqual(["a first", "b second"]);
   });
 
   it("is ended by stop()", async () => {
@@ -135,8 +170,11 @@ describe("holdBackMs", () => {
     await send("a", 1);
     const drained = receiver.drain();
     await new Promise((resolve) => setTimeout(resolve, 50));
-    await receiver.stop();
-    expect(await drained).toMatchObject({ claimed: 0 });
+    // Due now, for a drain that looks again.
+    const [lane] = (await receiver.inbox.findLanes()).items;
+    await receiver.inbox.releaseGap(lane!.id);
+    await receiver.stop({ until: new Promise((resolve) => setTimeout(resolve, 50)) });
+    expect(await drained).toEqual({ claimed: 0, complete: false });
     expect(seen).toEqual([]);
   });
 
