@@ -1,4 +1,5 @@
 /** Claims lanes, runs their events and stores how they ended: at most `concurrency` handlers at once, one event of a lane at a time. */
+import { setImmediate as nextRound } from "node:timers/promises";
 import { type Clock, sleep, type Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import {
@@ -40,6 +41,8 @@ export class Worker<Tx> implements ClaimDriver {
   #stopWaking: (() => void) | null = null;
   /** When the last event that this process accepted and holds back is due, by the monotonic clock. */
   #ownDueAt = 0;
+  /** The query of drains that wait, until it is sent. */
+  #asking: Promise<number | null> | null = null;
   /** Ends waits for events that are held back. */
   readonly #stopping = new AbortController();
 
@@ -135,10 +138,20 @@ export class Worker<Tx> implements ClaimDriver {
     // Read before the store is asked: its answer may take long.
     const now = this.#options.clock.monotonic();
     if (end <= now) return null;
-    const dueInMs = await this.#store.nextDue();
+    const dueInMs = await this.#nextDue();
     if (dueInMs === null || now + dueInMs <= end) return dueInMs;
     // An event that this process accepted may be in a lane of another process, which ends before the event is due.
     return this.#ownDueAt > now && this.#ownDueAt <= end ? this.#ownDueAt - now : null;
+  }
+
+  /** One query for all drains that ask at once: those that wait are woken together. */
+  #nextDue(): Promise<number | null> {
+    this.#asking ??= nextRound().then(() => {
+      // What is stored from here on may be missing in the answer.
+      this.#asking = null;
+      return this.#store.nextDue();
+    });
+    return this.#asking;
   }
 
   #drainReady({ budgetMs = Number.POSITIVE_INFINITY, limit }: DrainOptions): Promise<DrainResult> {

@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createReceiver, type InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { defineSource, github, shopify, stripe } from "../../src/presets/index.ts";
@@ -163,6 +164,26 @@ describe("holdBackMs", () => {
     await clock.advance(1_500);
     expect(await Promise.all(drains)).toEqual(Array(2).fill({ claimed: 1, complete: true }));
     expect(seen).toEqual(["a first", "b second"]);
+  });
+
+  it("asks the store a few times for each event, however many drains wait", async () => {
+    const store = sqlite();
+    const nextDue = vi.spyOn(store, "nextDue");
+    // By the real clock, whose timers of one moment fire together.
+    const source = stripe({ secrets: TEST_SECRETS.stripe, holdBackMs: 1_000 });
+    const receiver = createReceiver({ store, source, ...common });
+    onTestFinished(() => receiver.stop());
+    const seen: string[] = [];
+    receiver.onAny(({ id }) => void seen.push(id)).onLate(() => expect.fail("Nothing is late."));
+    const drains: Promise<{ readonly complete: boolean }>[] = [];
+    for (let index = 0; index < 100; index++) {
+      await receiver.handle(stripeEvent(`${index}`, 0, { id: `sub_${index}` }));
+      drains.push(receiver.drain());
+      await sleep(5);
+    }
+    for (const { complete } of await Promise.all(drains)) expect(complete).toBe(true);
+    expect(seen).toHaveLength(100);
+    expect(nextDue.mock.calls.length).toBeLessThan(500);
   });
 
   it("is ended by stop()", async () => {
