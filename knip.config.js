@@ -23,7 +23,7 @@ export default {
     "scripts/**/*.{ts,mjs}",
     "examples/{demo-crash,shared,express,express-bullmq,fastify,fastify-postgres}/**/*.ts",
   ],
-  ignore: ["test/consumers/**", "test/orms/apps/**"],
+  ignore: ["test/consumers/**", "test/orms/apps/**", "test/next/billing/**"],
   // They are run, or are what examples in the docs install.
   ignoreDependencies: [
     "@arethetypeswrong/cli",
