@@ -41,6 +41,22 @@ export function acceptGroup(framework: Compared): Group {
   };
 }
 
+const STRIPE: Limit = {
+  name: "durable accept of Stripe's events / of the default source's, fastify",
+  target: 0.9,
+  bound: "at least",
+};
+
+/** What another source costs, whose events are in order by position. */
+export const sourceGroup: Group = {
+  names: [STRIPE.name],
+  async run() {
+    const routes = (["stripe", "accept"] as const).map((route) => ({ route, framework: "fastify" as const }));
+    const [stripe, service] = await takeTurns(routes, ROUNDS.fastify);
+    return [compare(STRIPE, stripe, service)];
+  },
+};
+
 function limitOf(framework: Compared, ours: "accept" | "handle", theirs: "verify" | "bare"): Limit {
   const did = ours === "accept" ? "durable accept" : "durable accept with a handler";
   const against = theirs === "verify" ? "no storing" : "bare framework";

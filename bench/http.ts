@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Child, startChild } from "./child.ts";
+import type { Sender } from "./deliveries.ts";
 import type { LoadQuestion, LoadResult } from "./load.ts";
 import type { Framework, Route, ServerQuestion } from "./server.ts";
 
@@ -74,7 +75,8 @@ export function takeTurns(servers: readonly Served[], rounds: Rounds): Promise<r
     try {
       const started = await Promise.all(children.map(({ served, child }) => start(served, child)));
       for (let round = 0; round <= rounds.count; round++) {
-        await load.ask({ make: rounds.requests, lifecycles: rounds.lifecycles ?? false });
+        const senders = [...new Set(servers.map(senderOf))];
+        await load.ask({ make: rounds.requests, lifecycles: rounds.lifecycles ?? false, senders });
         const inOrder = round % 2 === 0 ? started : started.toReversed();
         for (const server of inOrder) await runOnce(server, load, { rounds, counts: round > 0 });
       }
@@ -87,6 +89,10 @@ export function takeTurns(servers: readonly Served[], rounds: Rounds): Promise<r
       await Promise.all([load, ...children.map(({ child }) => child)].map((child) => child.stop()));
     }
   });
+}
+
+function senderOf({ route }: Served): Sender {
+  return route === "stripe" ? "stripe" : "service";
 }
 
 async function start(served: Served, child: Child): Promise<Server> {
@@ -117,7 +123,13 @@ async function runOnce(
   await ask("begin");
   const startedAt = performance.timeOrigin + performance.now();
   const { perSecond } = rounds;
-  const question: LoadQuestion = { sendTo: port, count: requests, ...(perSecond === undefined ? {} : { perSecond }) };
+  const sender = senderOf(served);
+  const question: LoadQuestion = {
+    sendTo: port,
+    sender,
+    count: requests,
+    ...(perSecond === undefined ? {} : { perSecond }),
+  };
   const result = await load.ask<LoadResult>(question);
   const delayMs = await ask("delay");
   const handledAt = HANDLING.includes(served.route) ? await ask("await handled", requests) : null;

@@ -5,17 +5,26 @@
 import { connect, type Socket } from "node:net";
 import { p99 } from "../test/support/statistics.ts";
 import { answerParent } from "./child.ts";
-import { requests } from "./deliveries.ts";
+import { requests, type Sender } from "./deliveries.ts";
 
 export const CONNECTIONS = 64;
 /** How often a paced load looks whether the next request is due. */
 const PACE_MS = 1;
 
-export type LoadQuestion = { readonly make: number; readonly lifecycles: boolean } | LoadSending;
+export type LoadQuestion = LoadMaking | LoadSending;
 
-/** Sends what was made last; servers that are compared get the same bytes. */
+interface LoadMaking {
+  readonly make: number;
+  readonly lifecycles: boolean;
+  /** Default: the messaging service. */
+  readonly senders?: readonly Sender[];
+}
+
+/** Sends what was made last; servers of one sender that are compared get the same bytes. */
 interface LoadSending {
   readonly sendTo: number;
+  /** Default: the messaging service. */
+  readonly sender?: Sender;
   /** Only the first so many. */
   readonly count?: number;
   /** Default: as fast as they are answered. */
@@ -28,15 +37,17 @@ export interface LoadResult {
   readonly p99Ms: number;
 }
 
-let made: Buffer[] = [];
+const made: Record<Sender, Buffer[]> = { service: [], stripe: [] };
 
 answerParent<LoadQuestion>(async (question) => {
   if ("sendTo" in question) return send(question);
-  made = requests(question.make, question.lifecycles);
-  return made.length;
+  const { make, lifecycles, senders = ["service"] } = question;
+  for (const sender of senders) made[sender] = requests(make, lifecycles, sender);
+  return make;
 });
 
-async function send({ sendTo, count = made.length, perSecond }: LoadSending): Promise<LoadResult> {
+async function send({ sendTo, sender = "service", perSecond, ...sending }: LoadSending): Promise<LoadResult> {
+  const { count = made[sender].length } = sending;
   const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(sendTo)));
   const waits = new Float64Array(count);
   const start = performance.now();
@@ -44,7 +55,7 @@ async function send({ sendTo, count = made.length, perSecond }: LoadSending): Pr
   const take = () => (next < count ? next++ : null);
   // A paced request that finds no connection free goes out as soon as one is.
   const isDue = () => perSecond === undefined || next < ((performance.now() - start) / 1000) * perSecond;
-  await Promise.all(sockets.map((socket) => inTurn(socket, { take, isDue, waits })));
+  await Promise.all(sockets.map((socket) => inTurn(socket, { requests: made[sender], take, isDue, waits })));
   const seconds = (performance.now() - start) / 1000;
   for (const socket of sockets) socket.destroy();
   return { perSecond: count / seconds, p99Ms: p99(waits) };
@@ -58,6 +69,7 @@ function open(port: number): Promise<Socket> {
 }
 
 interface Sending {
+  readonly requests: readonly Buffer[];
   /** The next request; null when there is no more. */
   take(): number | null;
   isDue(): boolean;
@@ -65,7 +77,7 @@ interface Sending {
 }
 
 /** Sends on one connection until there is no more; every answer must be a 200. */
-function inTurn(socket: Socket, { take, isDue, waits }: Sending): Promise<void> {
+function inTurn(socket: Socket, { requests, take, isDue, waits }: Sending): Promise<void> {
   return new Promise((resolve, reject) => {
     let index: number | null = null;
     let sentAt = 0;
@@ -75,7 +87,7 @@ function inTurn(socket: Socket, { take, isDue, waits }: Sending): Promise<void> 
       index = take();
       if (index === null) return resolve();
       sentAt = performance.now();
-      socket.write(made[index] ?? "");
+      socket.write(requests[index] ?? "");
     };
     socket.on("data", (chunk) => {
       received += chunk.toString("latin1");

@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { acceptGroup } from "./accept.ts";
+import { acceptGroup, sourceGroup } from "./accept.ts";
 import { cliGroup } from "./cli.ts";
 import { clientGroup } from "./client.ts";
 import { emulatorGroup } from "./emulator.ts";
@@ -30,6 +30,7 @@ const GROUPS: readonly Group[] = [
   verifyGroup,
   acceptGroup("express"),
   acceptGroup("fastify"),
+  sourceGroup,
   peersGroup,
   handleGroup,
   listenGroup,

@@ -18,6 +18,7 @@ import {
   verifySignature,
   type WebhookEvent,
 } from "../src/index.ts";
+import { stripe } from "../src/presets/index.ts";
 import { memoryStore } from "../src/stores/memory.ts";
 import { postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";
@@ -33,8 +34,8 @@ import { QUEUES, type QueueRoute } from "./queues.ts";
  * a handler with an effect in the same database. `unwatched` and `watched` do what `accept` does, with the seam
  * for telemetry cut out, and with OpenTelemetry's SDK listening; `traced` what `handle` does, with OpenTelemetry's SDK
  * listening; `timed` what `handle` does, noting how long each event waited; `stuck` has handlers that never end.
- * `postgres` does what `accept` does with another store, and `memory` hands each to a handler too, since it is not durable;
- * the others verify and store in the same way.
+ * `stripe` does what `accept` does with Stripe's events, and `postgres` with another store. `memory` hands each to a handler too,
+ * since it is not durable. The others verify and store in the same way.
  */
 export type Route =
   | "bare"
@@ -48,6 +49,7 @@ export type Route =
   | "stuck"
   | "postgres"
   | "memory"
+  | "stripe"
   | QueueRoute;
 export type Framework = "express" | "fastify" | "node";
 
@@ -143,9 +145,20 @@ async function openReceiver(): Promise<WebhookReceiver | null> {
       const store = memoryStore({ maxEvents: MEMORY_EVENTS, volatile: true });
       return createReceiver({ secrets: SECRET, store, logger: LOGGER });
     }
+    case "stripe":
+      return stripeReceiver();
     default:
       return sqliteReceiver();
   }
+}
+
+function stripeReceiver(): WebhookReceiver {
+  const source = stripe({ secrets: SECRET });
+  const receiver = createReceiver({ source, store: sqliteStore(inbox), logger: LOGGER });
+  const unused = () => {
+    throw new Error("Nothing is handled here.");
+  };
+  return receiver.onAny(unused).onLate(unused);
 }
 
 async function sqliteReceiver(): Promise<WebhookReceiver> {
