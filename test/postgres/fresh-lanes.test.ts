@@ -2,6 +2,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { InboxRules } from "../../src/inbox/store.ts";
+import { TAG } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import type { Bench } from "../../src/testing/contracts/store-bench.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
@@ -37,21 +38,46 @@ describe("events that begin their messages", () => {
     expect(await sentBy(onesPool, () => one.accept(...accepts))).toEqual(ONE_STATEMENT);
   });
 
-  it("are stored as a turn stores them that locks its lanes", async () => {
+  const wish = { peer: "+1", externalReference: "order 1", trace: "00-1" };
+  const source = { identity: "evt_1", head: '{"x":"y"}', untimed: true } as const;
+
+  it.each<readonly [string, string, (one: Bench, message: string) => readonly NewEvent[]]>([
+    [
+      "of the messaging service",
+      "accept_fresh",
+      (one, message) => [
+        one.of(message, 1, { ...wish, gapWaitMs: 1.5 }),
+        one.of(message, 0, { lane: { tag: "inbound" }, raw: Buffer.from("{}") }),
+        one.of(message, 0, { lane: { tag: "unlaned" } }),
+      ],
+    ],
+    [
+      "of another source, each by itself",
+      "accept_fresh",
+      (one, message) => [one.of(message, 0, { lane: { tag: "single" } })],
+    ],
+    [
+      "of other sources",
+      "accept_fresh_of_source",
+      (one, message) => [
+        one.of(message, 1, wish),
+        one.of(message, 0, { lane: { tag: "single" }, untimed: true, head: source.head }),
+        one.of(message, 7, { lane: { tag: "position" }, gapWaitMs: 0, ...wish, ...source }),
+        one.of(message, 0, { lane: { tag: "arrival" }, gapWaitMs: 0, ...source }),
+      ],
+    ],
+  ])("are stored as a turn stores them that locks its lanes: %s", async (_, statement, events) => {
     const { one, onesPool, pool, schema } = await known();
-    const wish = { peer: "+1", externalReference: "order 1", trace: "00-1", gapWaitMs: 1.5 };
-    const events = (message: string): NewEvent[] => [
-      one.of(message, 1, wish),
-      one.of(message, 0, { lane: { tag: "inbound" }, raw: Buffer.from("{}") }),
-      one.of(message, 0, { lane: { tag: "unlaned" } }),
-    ];
-    const sent = await sentBy(onesPool, () => one.accept(...events("fresh")));
-    expect(sent).toEqual(ONE_STATEMENT);
-    const locking = await sentBy(onesPool, () => one.step({ accepts: events("other"), claim: { lane: 1_000_000 } }));
+    const sent = await sentBy(onesPool, () => one.accept(...events(one, "fresh")));
+    expect(sent).toEqual([statement]);
+    const locking = await sentBy(onesPool, () =>
+      one.step({ accepts: events(one, "other"), claim: { lane: 1_000_000 } }),
+    );
     expect(locking).toContain("lock");
     const rowsOf = async (message: string) => {
       const { rows } = await pool.query(
-        `select to_jsonb(l) - '{id,message}'::text[] as lane, to_jsonb(e) - '{id,lane,digest}'::text[] as event,
+        `select to_jsonb(l) - '{id,message}'::text[] as lane, to_jsonb(e) - '{id,lane,seq,digest}'::text[] as event, b.head,
+           case when l.tag = ${TAG.arrival} then e.seq - e.id else e.seq end as seq,
            encode(e.digest, 'hex') = encode(sha256(b.raw), 'hex') as is_whole
          from ${schema}.lane l join ${schema}.event e on e.lane = l.id join ${schema}.body b on b.event = e.id
          where l.message = $1 order by e.id`,
@@ -60,10 +86,17 @@ describe("events that begin their messages", () => {
       return rows;
     };
     const stored = await rowsOf("fresh");
-    expect(stored).toHaveLength(3);
+    expect(stored).toHaveLength(events(one, "").length);
     expect(stored).toEqual(await rowsOf("other"));
-    expect(stored.map((row) => row.is_whole)).toEqual([true, true, true]);
-    expect(stored[0].event).toMatchObject({ gap_wait: 2, trace: "00-1" });
+    for (const row of stored) expect(row.is_whole).toBe(true);
+  });
+
+  it("do not wait for one of a lower position", async () => {
+    const { one, onesPool } = await known();
+    const position = { lane: { tag: "position" }, identity: "evt_1" } as const;
+    expect(one.store.acceptsQuickly?.(one.of("a", 7, { ...position, gapWaitMs: 1 }))).toBe(false);
+    expect(await sentBy(onesPool, () => one.accept(one.of("a", 7, { ...position, gapWaitMs: 1 })))).toContain("lock");
+    expect((await one.lane("a", position.lane)).status).toBe("gap");
   });
 
   it.each([

@@ -2,13 +2,13 @@
  * Accepts events that are each the first of a message, in one statement and one round trip: a lane that does not exist needs no lock, and
  * its next step can be decided without reading anything.
  */
-import { gapBefore } from "../../inbox/gap.ts";
+import { gapBefore, PLACES } from "../../inbox/gap.ts";
 import { ORDERS } from "../../inbox/lane-key.ts";
 import { laneKeyText } from "../../inbox/lane-state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
 import { STATE, STATUS } from "../database.ts";
-import { columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
+import { type Columns, columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { isRefusal } from "./failures.ts";
 import { TALLY, TALLY_WIDTH, TallySheet } from "./instances.ts";
 import { keyOf, listed, numberAt } from "./lanes.ts";
@@ -20,30 +20,46 @@ import { CLOCK, COMMITS_TO_DISK, type PgClient, type PgSession } from "./session
 const FRESH = columns(
   "client int, tag smallint, message bytea, peer bytea, reference bytea, seq bigint, kind int, occurred bigint, signed bigint, digest bytea, trace text, gap_wait bigint, raw bytea",
 );
+/** More columns, which only events of other sources need. */
+const OF_SOURCE = columns("identity bytea, untimed boolean, head text");
 
 /**
  * A transaction by itself, on disk when it is answered, whatever the server's default. Fails if a lane exists already or the table did not
  * keep one. Reads no table except `meta`, so that its plan stays good. Creates lanes in the same order as every other transaction.
+ *
+ * @param ofEvent - columns of `more` that an event has
+ * @param ofBody - columns of `more` that a body has
  */
-const ACCEPT = `with clock as (
-    select coalesce($${FRESH.length + 1}::bigint, ${CLOCK}) as now where ${COMMITS_TO_DISK} = 'on'),
+function acceptOf(more: Columns, ofEvent = "", ofBody = ""): string {
+  const fresh = [...FRESH, ...more];
+  return `with clock as (
+    select coalesce($${fresh.length + 1}::bigint, ${CLOCK}) as now where ${COMMITS_TO_DISK} = 'on'),
   fresh as materialized (
     select nextval('{}.lane_id') as lane, nextval('{}.event_id') as id, now, new.*
-    from clock cross join ${unnested(FRESH, 0)} with ordinality as new (${columnNames(FRESH)}, place)),
+    from clock cross join ${unnested(fresh, 0)} with ordinality as new (${columnNames(fresh)}, place)),
   lanes as (
     insert into {}.lane (id, client, tag, message, status, ready_at, peer, reference)
     select lane, client, tag, message, ${STATUS.ready}, now, peer, reference from fresh order by client, tag, message
     returning 1),
   events as (
     insert into {}.event (id, lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed,
-      accepted, digest, trace, has_body)
-    select id, lane, seq, kind, ${STATE.pending}, 0, false, false, 0, false, gap_wait, occurred, signed, now, digest, trace, true
+      accepted, digest, trace, has_body${ofEvent})
+    select id, lane, coalesce(seq, id), kind, ${STATE.pending}, 0, false, false, 0, false, gap_wait, occurred, signed,
+      now, digest, trace, true${ofEvent}
     from fresh),
-  bodies as (insert into {}.body (event, raw) select id, raw from fresh),
-  tally as (${TALLY(FRESH.length + 1)})
+  bodies as (insert into {}.body (event, raw${ofBody}) select id, raw${ofBody} from fresh),
+  tally as (${TALLY(fresh.length + 1)})
   select now, array(select lane from fresh order by place)::text as lanes, array(select id from fresh order by place)::text as events,
-    1 / ((select count(*) from lanes) = cardinality($1::int[]))::int as made, ${areCurrent(FRESH.length + TALLY_WIDTH + 2)}
+    1 / ((select count(*) from lanes) = cardinality($1::int[]))::int as made, ${areCurrent(fresh.length + TALLY_WIDTH + 2)}
   from clock`;
+}
+
+const ACCEPT = { name: "accept_fresh", columns: FRESH, text: acceptOf([]) };
+const ACCEPT_OF_SOURCE = {
+  name: "accept_fresh_of_source",
+  columns: [...FRESH, ...OF_SOURCE],
+  text: acceptOf(OF_SOURCE, ", identity, untimed", ", head"),
+};
 
 interface Accepted {
   readonly now: number;
@@ -107,15 +123,19 @@ export class FreshLanes {
     const names = this.#inbox.names.on(session);
     await names.find(session, events);
     const sheet = new TallySheet(this.#inbox.instance, slot);
-    for (const { signedAt } of events) sheet.signed(signedAt);
+    for (const { signedAt, untimed } of events) if (!untimed) sheet.signed(signedAt);
     sheet.count("accepted", events.length);
     sheet.gauge("pending", events.length);
+    const isPlain = events.every(
+      ({ identity, untimed, head }) => identity === undefined && !untimed && head === undefined,
+    );
+    const { name, columns: fresh, text } = isPlain ? ACCEPT : ACCEPT_OF_SOURCE;
     const arrays = transposed(
-      FRESH,
-      events.map((event) => valuesOf(names, event)),
+      fresh,
+      events.map((event) => [...valuesOf(names, event), ...(isPlain ? [] : sourceValues(event))]),
     );
     const values = [...arrays, this.#inbox.ownTime(), ...sheet.values(), names.pruned];
-    const [row] = await session.rows<Accepted>("accept_fresh", ACCEPT, values);
+    const [row] = await session.rows<Accepted>(name, text, values);
     if (row === undefined) throw new Error("A statement that accepts events returned no row.");
     return row;
   }
@@ -132,20 +152,30 @@ function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<Pg
 }
 
 /** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
-function isFirst({ lane, identity, sequence, head, untimed }: NewEvent, { firstSequence }: InboxRules): boolean {
-  // The statement has no columns for these.
-  if (identity !== undefined || head !== undefined || untimed) return false;
-  const position = { order: ORDERS[lane.tag], cursor: null, firstSequence, isSettled: () => false };
-  return gapBefore(position, { sequence }) === null;
+function isFirst({ lane, sequence, gapWaitMs }: NewEvent, { firstSequence }: InboxRules): boolean {
+  const order = ORDERS[lane.tag];
+  if (order === "position") return gapWaitMs === 0;
+  return gapBefore({ order, cursor: null, firstSequence, isSettled: () => false }, { sequence }) === null;
 }
 
 function valuesOf(names: Names, event: NewEvent): Values {
   const { client, tag, message } = keyOf(names, event.lane);
-  const { peer, externalReference, sequence, eventType, occurredAt, signedAt, digest, trace, gapWaitMs, raw } = event;
+  const { peer, externalReference, eventType, occurredAt, signedAt, digest, trace, gapWaitMs, raw } = event;
   return [
     ...[client, tag, message, nullableBytes(peer), nullableBytes(externalReference)],
-    ...[sequence, names.kindId(eventType), occurredAt, signedAt, digest, trace, Math.round(gapWaitMs), raw],
+    ...[sequenceOf(event), names.kindId(eventType), occurredAt, signedAt, digest, trace, Math.round(gapWaitMs), raw],
   ];
+}
+
+/** The sequence of a lane's first event, as `LaneRules.arrivalOf` gives it. Null: the event's id. */
+function sequenceOf({ lane, sequence }: NewEvent): number | null {
+  const order = ORDERS[lane.tag];
+  if (order === "arrival") return null;
+  return order === "position" ? sequence * PLACES : sequence;
+}
+
+function sourceValues({ identity, untimed, head }: NewEvent): Values {
+  return [nullableBytes(identity ?? null), untimed ? true : null, head ?? null];
 }
 
 function resultOf(accepted: Accepted): TurnResult {
