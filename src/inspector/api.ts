@@ -2,7 +2,15 @@
  * The inspector's JSON, for its page and for other programs. docs/inspector.md documents each route. Times are epoch milliseconds.
  * Numbers and texts are masked, except in the answers to `…/reveal`.
  */
-import type { AuditRecord, EventState, InboxStats, InstanceRecord, LaneStatus, Outcome } from "../inbox/record.ts";
+import type {
+  AuditRecord,
+  EventState,
+  InboxStats,
+  InstanceRecord,
+  LaneOrder,
+  LaneStatus,
+  Outcome,
+} from "../inbox/record.ts";
 import type { ErrorGroup } from "../receiver/bulk.ts";
 import type { EventShape, ShownQuarantine as KeptShape, ShownBody, SummaryShape } from "../receiver/shown.ts";
 
@@ -123,6 +131,8 @@ export interface Drawing {
   readonly from: number;
   readonly to: number;
   readonly now: number;
+  /** How events of its lane are ordered. Null for an event by itself. */
+  readonly order: LaneOrder | null;
   /** In the order of their arrival. */
   readonly events: readonly DrawnEvent[];
   /** Ascending. */
@@ -133,6 +143,7 @@ export interface Drawing {
 
 export interface DrawnEvent {
   readonly id: number;
+  /** In a lane by position or by arrival: its place among the lane's events, from 1. 0 for an event by itself. */
   readonly sequence: number;
   readonly eventType: string;
   readonly state: EventState;
@@ -159,10 +170,11 @@ export interface DrawnEvent {
 export interface DrawnHold {
   /**
    * - `gap`: the sequences `from` to `to` before it were missing.
+   * - `held_back`: its source keeps it back, so that an earlier event can come first.
    * - `turn`: an earlier event was still being handled or retried.
    * - `blocked`: it waits behind a dead letter.
    */
-  readonly reason: "gap" | "turn" | "blocked";
+  readonly reason: "gap" | "held_back" | "turn" | "blocked";
   readonly from: number | null;
   readonly to: number | null;
   readonly since: number;

@@ -1,6 +1,7 @@
 /** The story of a message, as the page draws it: what arrived when, what was handled when, and why something waited. Pure. */
 
 import { gapBefore } from "../inbox/gap.ts";
+import { type LaneOrder, ORDERS } from "../inbox/lane-key.ts";
 import type { AttemptRecord, EventId, EventRecord, GapRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
 import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
 import { isTerminal } from "../service/parse.ts";
@@ -35,6 +36,7 @@ export function drawMessage(lane: LaneRecord, now: number): Drawing {
     from: moments.reduce((a, b) => Math.min(a, b), first),
     to: moments.reduce((a, b) => Math.max(a, b), first),
     now,
+    order: scene.order,
     events,
     gaps: drawnGaps,
     end: endOf(lane),
@@ -42,7 +44,8 @@ export function drawMessage(lane: LaneRecord, now: number): Drawing {
 }
 
 function drawEvent(scene: Scene, gaps: Gaps, event: EventRecord): Omit<DrawnEvent, "arrival" | "handling"> {
-  const { id, sequence, eventType, state, outcome, forced, conflict, duplicates } = event;
+  const { id, eventType, state, outcome, forced, conflict, duplicates } = event;
+  const sequence = scene.places?.get(event) ?? event.sequence;
   const { acceptedAt, startedAt, finishedAt } = event;
   const attempts = (scene.failures.get(id) ?? []).map(({ eventId: _, ...attempt }) => attempt);
   return {
@@ -67,6 +70,9 @@ function momentsOf(events: readonly DrawnEvent[], gaps: readonly DrawnGap[]): re
 /** Computed once per message, before it is drawn. */
 interface Scene {
   readonly lane: LaneRecord;
+  readonly order: LaneOrder | null;
+  /** Of a lane without numbers of its own: the place of each event, from 1. */
+  readonly places: ReadonlyMap<EventRecord, number> | null;
   /** In the order of their arrival. */
   readonly arrivals: readonly EventRecord[];
   /** In the order of their first attempts. */
@@ -79,8 +85,12 @@ interface Scene {
 
 function sceneOf(lane: LaneRecord): Scene {
   const { events } = lane;
+  const order = ORDERS[lane.key.tag];
+  const hasPlaces = order === "position" || order === "arrival";
   return {
     lane,
+    order,
+    places: hasPlaces ? new Map([...events].sort(bySequence).map((event, index) => [event, index + 1])) : null,
     arrivals: [...events].sort((a, b) => a.id - b.id),
     handOuts: events.filter(wasHandedOut).sort((a, b) => a.startedAt - b.startedAt || byTurn(a, b)),
     late: new Set(events.filter((event) => cameLate(lane, event))),
@@ -88,13 +98,13 @@ function sceneOf(lane: LaneRecord): Scene {
   };
 }
 
-function isOrdered({ key }: LaneRecord): boolean {
-  return key.tag === "outbound";
+function bySequence(a: EventRecord, b: EventRecord): number {
+  return a.sequence - b.sequence || a.id - b.id;
 }
 
 /** The order in which waiting events are handled: late events last, the others by sequence. */
 function byTurn(a: EventRecord, b: EventRecord): number {
-  return Number(a.late) - Number(b.late) || a.sequence - b.sequence || a.id - b.id;
+  return Number(a.late) - Number(b.late) || bySequence(a, b);
 }
 
 /** When its wait ended; null while it waits. */
@@ -114,7 +124,7 @@ function wasHandedOut(event: EventRecord): event is EventRecord & { readonly sta
 /** A replay removes the mark `late`. Then an event was late if a later one had started before it arrived. */
 function cameLate(lane: LaneRecord, event: EventRecord): boolean {
   if (event.late || event.state === "late") return true;
-  if (!event.forced || !isOrdered(lane)) return false;
+  if (!event.forced || ORDERS[lane.key.tag] === null) return false;
   const { sequence, acceptedAt, startedAt } = event;
   return lane.events.some((other) => {
     if (other.sequence <= sequence || other.startedAt === null) return false;
@@ -150,7 +160,7 @@ interface Gaps {
 }
 
 function gapsOf(scene: Scene): Gaps {
-  if (!isOrdered(scene.lane)) return { fillings: [], skipped: [], open: null };
+  if (scene.order !== "sequence") return { fillings: [], skipped: [], open: null };
   return { fillings: fillingsOf(scene), skipped: scene.lane.gaps, open: openGap(scene) };
 }
 
@@ -244,12 +254,14 @@ function holdOf(scene: Scene, gaps: Gaps, event: EventRecord): DrawnHold | null 
   return presentHold(scene, gaps, event) ?? gapHold(scene, gaps, event) ?? turnHold(scene, event);
 }
 
-function presentHold({ lane, late }: Scene, { open }: Gaps, event: EventRecord): DrawnHold | null {
+function presentHold({ lane, order, late }: Scene, { open }: Gaps, event: EventRecord): DrawnHold | null {
   if (!isWaiting(event)) return null;
   const since = event.acceptedAt;
   if (lane.status === "blocked") return { reason: "blocked", from: null, to: null, since, until: null };
   if (open !== null && open.to < event.sequence && !late.has(event))
     return { reason: "gap", from: open.from, to: open.to, since, until: null };
+  if (lane.status === "gap" && order === "position")
+    return { reason: "held_back", from: null, to: null, since, until: null };
   const isBehind = lane.status === "leased" || lane.status === "backoff";
   const hasBefore = lane.events.some((other) => other.state === "pending" && byTurn(other, event) < 0);
   return isBehind || hasBefore ? { reason: "turn", from: null, to: null, since, until: null } : null;
@@ -293,7 +305,7 @@ function endedBy({ failures }: Scene, { id, finishedAt }: EventRecord, by: numbe
 
 function endOf(lane: LaneRecord): DrawnEnd {
   const inTurn = [...lane.events].sort(byTurn);
-  const newest = [...lane.events].sort((a, b) => a.sequence - b.sequence || a.id - b.id).at(-1);
+  const newest = [...lane.events].sort(bySequence).at(-1);
   const dead = inTurn.filter(({ state }) => state === "dead");
   const pending = inTurn.find(({ state }) => state === "pending");
   const ending = inTurn.filter((event) => ends(lane, event));
@@ -306,9 +318,10 @@ function endOf(lane: LaneRecord): DrawnEnd {
   return { state: "open", eventType: null };
 }
 
-/** A lane without order holds one event, and ends with it. */
-function ends(lane: LaneRecord, { eventType }: EventRecord): boolean {
-  return !isOrdered(lane) || isTerminal(eventType);
+/** A lane without order holds one event, and ends with it. Only a message has types that end it. */
+function ends({ key }: LaneRecord, { eventType }: EventRecord): boolean {
+  const order = ORDERS[key.tag];
+  return order === null || (order === "sequence" && isTerminal(eventType));
 }
 
 function isDead({ state }: EventRecord): boolean {

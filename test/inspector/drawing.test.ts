@@ -9,6 +9,9 @@ const orders = ({ events }: Drawing) =>
   events.map(({ sequence, arrival, handling }) => `${sequence}: ${arrival} → ${handling}`);
 const heldOf = ({ events }: Drawing, sequence: number) => events.find((one) => one.sequence === sequence)?.held;
 
+const sourceEvent = (tag: "position" | "arrival", identity: string, gapWaitMs = 0) =>
+  ({ lane: { apiClientId: "billing", tag, messageId: "sub_1" }, eventType: "a.thing", identity, gapWaitMs }) as const;
+
 describe("drawMessage()", () => {
   it("draws what came in order without holds and gaps", async () => {
     const story = await openStory();
@@ -202,5 +205,34 @@ describe("drawMessage()", () => {
     await story.accept(1);
     const lane = { ...(await story.lane()), events: [], status: "idle" as const };
     expect(drawMessage(lane, 5)).toMatchObject({ from: 5, to: 5, events: [], gaps: [], end: { state: "open" } });
+  });
+});
+
+describe("drawMessage() of another source", () => {
+  it("numbers events by their place in their lane, and says which are held back", async () => {
+    const story = await openStory();
+    for (const second of [60, 20, 40]) await story.accept(second, sourceEvent("position", `evt_${second}`, 10_000));
+    const held = { reason: "held_back", from: null, to: null, until: null };
+    const waiting = await story.draw();
+    expect(orders(waiting)).toEqual(["3: 1 → null", "1: 2 → null", "2: 3 → null"]);
+    expect(waiting.events.map((event) => event.held)).toEqual([0, 1, 2].map((n) => ({ ...held, since: story.at(n) })));
+    expect(waiting).toMatchObject({ order: "position", gaps: [], end: { state: "waiting", eventType: "a.thing" } });
+    await story.clock.advance(10_000);
+    while ((await story.run()) !== null);
+    await story.accept(30, sourceEvent("position", "evt_30"));
+    await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["4: 1 → 3", "1: 2 → 1", "3: 3 → 2", "2: 4 → 4"]);
+    expect(drawing.events.map(({ late }) => late)).toEqual([false, false, false, true]);
+    expect(drawing).toMatchObject({ gaps: [], end: { state: "open", eventType: null } });
+  });
+
+  it("numbers events of a lane by arrival as they came", async () => {
+    const story = await openStory();
+    for (const n of [1, 2]) await story.accept(0, sourceEvent("arrival", `evt_${n}`));
+    for (let n = 0; n < 2; n++) await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → 1", "2: 2 → 2"]);
+    expect(drawing).toMatchObject({ order: "arrival", end: { state: "open", eventType: null } });
   });
 });

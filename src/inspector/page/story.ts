@@ -40,15 +40,16 @@ export function summaryOf(drawing: Drawing, code: string | null = null): string 
     const missing = gap.from === gap.to ? `sequence ${gap.from} is` : `sequences ${rangeOf(gap)} are`;
     return `Not known yet: ${missing} missing, waiting since ${formatClock(gap.since, now)}.`;
   }
-  return shown.sequence > 0 ? `Not known yet: ${state}` : state;
+  return drawing.order === "sequence" && shown.sequence > 0 ? `Not known yet: ${state}` : state;
 }
 
 /** The status of a message. */
 export function statusOf({ status, readyAt, drawing }: Pick<Message, "status" | "readyAt" | "drawing">): string {
   const gap = openGapOf(drawing);
   const at = readyAt === null ? "soon" : formatClock(readyAt, drawing.now);
+  const cause = gap === undefined ? "a missing event" : `sequence ${rangeOf(gap)}`;
   const texts = {
-    gap: `Waits for ${gap === undefined ? "a missing event" : `sequence ${rangeOf(gap)}`} until ${at}`,
+    gap: drawing.order === "position" ? `Held back until ${at}` : `Waits for ${cause} until ${at}`,
     blocked: "Blocked behind a dead letter",
     leased: "Is being handled",
     backoff: `Failed, next attempt at ${at}`,
@@ -108,7 +109,8 @@ export function holdOf(hold: DrawnHold, now: number): string {
 }
 
 export function waitCause(hold: Pick<DrawnHold, "reason" | "from" | "to">): string {
-  return { gap: `for ${rangeOf(hold)}`, turn: "in line", blocked: "behind a dead letter" }[hold.reason];
+  const causes = { held_back: "for earlier events", turn: "in line", blocked: "behind a dead letter" };
+  return hold.reason === "gap" ? `for ${rangeOf(hold)}` : causes[hold.reason];
 }
 
 /** Everything that the picture shows of an event. */

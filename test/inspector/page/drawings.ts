@@ -12,11 +12,11 @@ export function event(facts: Partial<DrawnEvent> = {}): DrawnEvent {
 }
 
 /** From the first of their moments to the last, at which it is now. */
-export function drawing(events: readonly DrawnEvent[]): Drawing {
+export function drawing(events: readonly DrawnEvent[], order: Drawing["order"] = "sequence"): Drawing {
   const moments = events.flatMap(({ acceptedAt, startedAt, finishedAt, attempts }) => [
     ...[acceptedAt, startedAt ?? acceptedAt, finishedAt ?? acceptedAt],
     ...attempts.map(({ at }) => at),
   ]);
   const [from, to] = [Math.min(...moments), Math.max(...moments)];
-  return { from, to, now: to, events, gaps: [], end: { state: "open", eventType: null } };
+  return { from, to, now: to, order, events, gaps: [], end: { state: "open", eventType: null } };
 }

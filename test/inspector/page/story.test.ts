@@ -101,6 +101,21 @@ describe("statusOf()", () => {
     expect(idle(event({ outcome: "unhandled" }))).toBe("All finished");
     expect(idle(event({ state: "dead", outcome: null }))).toBe("All finished, with a dead letter");
   });
+
+  it("says until when events of another source are held back", () => {
+    const held = { reason: "held_back", from: null, to: null, since: 1_000, until: null } as const;
+    const waiting = event({
+      eventType: "invoice.paid",
+      state: "pending",
+      outcome: null,
+      startedAt: null,
+      finishedAt: null,
+      held,
+    });
+    const drawn = drawing([waiting], "position");
+    expect(statusOf({ status: "gap", readyAt: 61_000, drawing: drawn })).toBe("Held back until 00:01:01");
+    expect(summaryOf(drawn)).toBe("invoice.paid (1) has waited for earlier events since 00:00:01.");
+  });
 });
 
 describe("cursorOf()", () => {
