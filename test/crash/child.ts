@@ -10,15 +10,15 @@ import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type HandlerContext } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { service, stripe } from "../../src/presets/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { TEST_SECRETS } from "../../src/testing/index.ts";
+import { type HandledEffect, ownOf } from "../prove/history.ts";
+import { sourcesFor } from "../prove/sources.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { answeringFirst } from "./flaws.ts";
 import type { ChildOptions, Ready } from "./process.ts";
 
-const { path, secret, flaws } = JSON.parse(process.argv[2] ?? "{}") as ChildOptions;
+const { path, flaws } = JSON.parse(process.argv[2] ?? "{}") as ChildOptions;
 
 const store = sqliteStore(path, {
   onOpen: (db) => {
@@ -29,27 +29,25 @@ const store = sqliteStore(path, {
     `);
   },
 });
-const sources = {
-  messages: service({ secrets: secret }),
-  billing: stripe({ secrets: TEST_SECRETS.stripe, lane: null }),
-};
-const receiver = createReceiver({ sources, store, maxAttempts: 100, logger: silentLogger });
+const NAMES = ["messages", "billing", "held"] as const;
+const receiver = createReceiver({ sources: sourcesFor(NAMES, {}), store, maxAttempts: 100, logger: silentLogger });
 const outside = () => new Database(path, { timeout: 5_000 });
 let careless: ReturnType<typeof outside> | undefined;
 
-async function handle(_event: object, ctx: HandlerContext<SqliteDatabase>): Promise<void> {
+async function handle(ctx: HandlerContext<SqliteDatabase>, own: Partial<HandledEffect>): Promise<void> {
   if (flaws.includes("effect_outside_commit")) {
     careless ??= outside();
-    writeEffect(careless, ctx);
-  } else ctx.commit((db) => writeEffect(db, ctx));
+    writeEffect(careless, ctx, own);
+  } else ctx.commit((db) => writeEffect(db, ctx, own));
   // Handlers that take turns of the event loop, so that a kill finds some of them between start and completion.
   for (let turn = 0; turn < (ctx.meta.sequence * 7) % 5; turn++) await setImmediate();
   ctx.commit((db) => db.prepare("update total set events = events + 1").run());
 }
-const messages = receiver.source("messages");
-messages.onAny(handle).onLate(handle);
-const billing = receiver.source("billing");
-billing.onAny(handle);
+for (const name of NAMES)
+  receiver
+    .source(name)
+    .onAny((event, ctx) => handle(ctx, ownOf(event, "on")))
+    .onLate((event, ctx) => handle(ctx, ownOf(event, "late")));
 
 console.log(JSON.stringify({ loadedMs: performance.now() }));
 // A parent that is gone says nothing any more.
@@ -63,8 +61,8 @@ const startedAt = performance.now();
 const usedBefore = process.cpuUsage();
 await receiver.start();
 const listenerOf = flaws.includes("answer_before_commit") ? answeringFirst : nodeWebhook;
-const listeners = { "/messages": listenerOf(messages), "/billing": listenerOf(billing) };
-const server = createServer((request, response) => listeners[request.url as keyof typeof listeners](request, response));
+const listeners = new Map(NAMES.map((name) => [`/${name}`, listenerOf(receiver.source(name))]));
+const server = createServer((request, response) => listeners.get(`${request.url}`)?.(request, response));
 const port = await listenOnLoopback(server);
 const { user, system } = process.cpuUsage(usedBefore);
 const ready: Ready = {

@@ -15,7 +15,7 @@ describe("a receiver that is killed", () => {
   it(`loses nothing acknowledged and repeats no effect, over ${KILLS} SIGKILLs under load (I2, I3, I4, I5, RCV-3, RCV-7)`, {
     timeout: 120_000,
   }, async () => {
-    const outcome = await torture({ seed: SEED, kills: KILLS, flaws: [] });
+    const outcome = await torture({ seed: SEED, kills: KILLS, lanes: 50, flaws: [] });
     expect(breachLines(outcome.breaches)).toEqual([]);
     expect(outcome.problems).toEqual([]);
     expect(outcome.acknowledged).toBeGreaterThan(KILLS * 8);

@@ -3,15 +3,18 @@ import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
-import { fixtures, lifecycle, seededRandom, shuffled, TEST_SECRETS } from "../../src/testing/index.ts";
-import { billIdentity } from "../prove/history.ts";
+import { fixtures, lifecycle, seededRandom, shuffled, TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
+import { type Bill, Bills } from "../prove/bills.ts";
+import { isOfStripe, otherIdentity, type SourceName } from "../prove/sources.ts";
 
 const PARALLEL = 16;
+/** Objects of Stripe whose events come with each refill. */
+const OBJECTS = 4;
 const FORGERS_SECRET = "a-secret-that-nobody-configured-";
 
 interface Delivery {
   readonly identity: string;
-  readonly path: "/messages" | "/billing";
+  readonly source: SourceName;
   readonly body: Buffer;
   readonly secret: string;
 }
@@ -30,18 +33,17 @@ export class Load {
   /** Answers that are wrong: other than 200 to a signed delivery, or than 401 to a forged one. */
   readonly wrong: string[] = [];
   readonly #random;
-  readonly #secret: string;
+  readonly #bills: Bills;
   readonly #port: () => Promise<number>;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
   readonly #queue: Delivery[] = [];
   #messages = 0;
-  #bills = 0;
   #enough = false;
   #awaited: { readonly answered: number; readonly resolve: () => void } | null = null;
 
-  constructor(seed: number, secret: string, port: () => Promise<number>) {
+  constructor(seed: number, lanes: number, port: () => Promise<number>) {
     this.#random = seededRandom(seed);
-    this.#secret = secret;
+    this.#bills = new Bills(this.#random, lanes);
     this.#port = port;
   }
 
@@ -73,17 +75,16 @@ export class Load {
     }
   }
 
-  /** Eight messages and eight bills at a time, their events mixed; some events a second time, and a message and a bill that nobody signed. */
+  /** Eight messages and the events of four objects at a time, mixed; some events a second time, and a message and a bill that nobody signed. */
   #refill(): void {
     const messages = Array.from({ length: 8 }, () => this.#message("msg")).flat();
     const deliveries = [
-      ...messages.map((event) => deliveryOf(event, this.#secret)),
-      ...Array.from({ length: 8 }, () => this.#bill("evt", TEST_SECRETS.stripe)),
+      ...messages.map((event) => deliveryOf(event, TEST_SECRET)),
+      ...Array.from({ length: OBJECTS }, () => this.#bills.next()).flatMap((bills) =>
+        bills.map((bill) => billOf(bill, TEST_SECRETS.stripe)),
+      ),
     ];
-    const forged = [
-      ...this.#message("forged").map((event) => deliveryOf(event, FORGERS_SECRET)),
-      this.#bill("forged", FORGERS_SECRET),
-    ];
+    const forged = [...this.#message("forged").map((event) => deliveryOf(event, FORGERS_SECRET)), this.#forgedBill()];
     for (const { identity } of deliveries) this.sent.push(identity);
     for (const { identity } of forged) this.forged.push(identity);
     const repeated = deliveries.filter(() => this.#random() < 0.1);
@@ -95,12 +96,10 @@ export class Load {
     return lifecycle({ messageId, occurredAt: Date.now(), ending: this.#random() < 0.1 ? "failed" : "delivery" });
   }
 
-  /** An event of another source, in the same inbox. */
-  #bill(prefix: string, secret: string): Delivery {
-    const id = `${prefix}_${String(++this.#bills).padStart(6, "0")}`;
-    const event = fixtures.stripe({ id });
-    const body = Buffer.from(JSON.stringify(event));
-    return { identity: billIdentity(id, event.type), path: "/billing", body, secret };
+  #forgedBill(): Delivery {
+    const event = fixtures.stripe({ id: `forged_${this.#messages}`, data: { id: "sub_0" } });
+    const identity = otherIdentity("billing", JSON.stringify(event));
+    return billOf({ source: "billing", event, identity }, FORGERS_SECRET);
   }
 
   async #untilAnswered(delivery: Delivery): Promise<void> {
@@ -127,18 +126,17 @@ export class Load {
   }
 
   /** The status, or 0 without an answer. */
-  #deliver(port: number, { path, body, secret }: Delivery): Promise<number> {
+  #deliver(port: number, { source, body, secret }: Delivery): Promise<number> {
     const now = Date.now();
-    const time = String(path === "/billing" ? Math.floor(now / 1_000) : now);
+    const time = String(isOfStripe(source) ? Math.floor(now / 1_000) : now);
     const signature = createHmac("sha256", secret).update(`${time}.`).update(body).digest("hex");
-    const signed =
-      path === "/billing"
-        ? { "stripe-signature": `t=${time},v1=${signature}` }
-        : { "x-service-timestamp": time, "x-service-signature": signature };
+    const signed = isOfStripe(source)
+      ? { "stripe-signature": `t=${time},v1=${signature}` }
+      : { "x-service-timestamp": time, "x-service-signature": signature };
     const headers = { "content-length": body.length, ...signed };
     return new Promise((resolve) => {
       const outgoing = request(
-        { port, path, host: "127.0.0.1", method: "POST", agent: this.#agent, headers },
+        { port, path: `/${source}`, host: "127.0.0.1", method: "POST", agent: this.#agent, headers },
         (response) => {
           response.resume();
           // Only an answer whose end arrived counts as one.
@@ -154,5 +152,9 @@ export class Load {
 
 function deliveryOf(event: KnownEvent, secret: string): Delivery {
   const body = Buffer.from(JSON.stringify(event));
-  return { identity: eventIdentity(event, body), path: "/messages", body, secret };
+  return { identity: eventIdentity(event, body), source: "messages", body, secret };
+}
+
+function billOf({ source, event, identity }: Bill, secret: string): Delivery {
+  return { identity, source, body: Buffer.from(JSON.stringify(event)), secret };
 }

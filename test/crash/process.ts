@@ -9,7 +9,6 @@ const CHILD = ".build/test/crash/child.js";
 
 export interface ChildOptions {
   readonly path: string;
-  readonly secret: string;
   readonly flaws: readonly Flaw[];
 }
 

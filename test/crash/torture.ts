@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { seededRandom } from "../../src/testing/index.ts";
+import { lateBills } from "../prove/bills.ts";
 import { type Breach, breachesOf, type History } from "../prove/history.ts";
 import { type Contents, contentsAsLeft, contentsOf } from "../prove/sqlite-inbox.ts";
 import type { Flaw } from "./flaws.ts";
@@ -13,7 +14,6 @@ import { Load } from "./load.ts";
 import { type Ready, ReceiverProcess } from "./process.ts";
 import { type Recovery, recoveryOf } from "./recovery.ts";
 
-const SECRET = "a-crash-test-secret-of-32-bytes-";
 /** Answers before a kill, at most. */
 const MOST_ANSWERS = 150;
 /** The share of processes that are killed while they recover. */
@@ -25,6 +25,8 @@ const STUCK_MS = 60_000;
 export interface Wishes {
   readonly seed: number;
   readonly kills: number;
+  /** Objects of Stripe, each with a lane. */
+  readonly lanes: number;
   readonly flaws: readonly Flaw[];
 }
 
@@ -38,21 +40,27 @@ export interface Outcome {
   readonly refused: number;
   /** Events that were handed out more than once. */
   readonly handedOutAgain: number;
+  readonly late: ReturnType<typeof lateBills>;
   readonly breaches: readonly Breach[];
   readonly problems: readonly string[];
   readonly recovery: Recovery;
 }
 
-export async function torture({ seed, kills, flaws }: Wishes): Promise<Outcome> {
+export async function torture({ seed, kills, lanes, flaws }: Wishes): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), "oncehook-crash-"));
-  const start = () => new ReceiverProcess({ path: join(folder, "inbox.db"), secret: SECRET, flaws });
-  const torment = new Torment(folder, start, seed);
+  const start = () => new ReceiverProcess({ path: join(folder, "inbox.db"), flaws });
+  const torment = new Torment({ folder, start, seed, lanes });
   try {
     return await torment.run(kills);
   } finally {
     await torment.killAll();
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+interface TormentOptions extends Pick<Wishes, "seed" | "lanes"> {
+  readonly folder: string;
+  readonly start: () => ReceiverProcess;
 }
 
 class Torment {
@@ -69,12 +77,12 @@ class Torment {
   #next: ReceiverProcess;
   readonly #gate = new Gate();
 
-  constructor(folder: string, start: () => ReceiverProcess, seed: number) {
+  constructor({ folder, start, seed, lanes }: TormentOptions) {
     this.#path = join(folder, "inbox.db");
     this.#copyPath = join(folder, "copy.db");
     this.#start = start;
     this.#random = seededRandom(seed);
-    this.#load = new Load(seed, SECRET, () => this.#gate.port());
+    this.#load = new Load(seed, lanes, () => this.#gate.port());
     this.#current = start();
     this.#next = start();
   }
@@ -155,6 +163,7 @@ class Torment {
     return {
       ...{ kills, cutShort: this.#cutShort, acknowledged: acknowledged.size, unanswered, refused },
       handedOutAgain: stored.filter(({ attempts }) => attempts > 1).length,
+      late: lateBills(effects),
       breaches: [...this.#breaches.values()],
       problems: [...this.#problems, ...wrong.slice(0, 20).map((answer) => `an answer was ${answer}`)],
       recovery: recoveryOf(this.#readies),

@@ -64,6 +64,24 @@ const BROKEN: readonly (readonly [string, Partial<History>, BreachKind])[] = [
   ["a lease that had passed on took effect", { stored: [stored(1), stored(2), stored(3, { attempts: 2 })] }, "stale"],
   ["events changed places", { effects: [effect(1), effect(3), effect(2)] }, "inversion"],
   [
+    "events of one position changed places",
+    {
+      effects: [effect(1), effect(2, { identity: "m 3" }), effect(2)],
+      stored: [stored(1), stored(2), stored(2, { identity: "m 3" })],
+    },
+    "inversion",
+  ],
+  [
+    "the highest event was passed to onLate",
+    { effects: [effect(1), effect(2), effect(3, { late: true })] },
+    "not late",
+  ],
+  [
+    "an event was passed to onLate before a higher one was accepted",
+    { effects: [effect(1), effect(3), effect(2, { late: true })] },
+    "not late",
+  ],
+  [
     "what nobody sent is in effect",
     { effects: [...FLAWLESS.effects, effect(4)], stored: [...FLAWLESS.stored, stored(4)], sent: ["m 1", "m 2", "m 3"] },
     "phantom",
@@ -105,7 +123,8 @@ describe("breachesOf()", () => {
   it("lets late events and asked-for replays come out of order", () => {
     const late = effect(2, { late: true });
     const replay = effect(1, { replay: true, late: true });
-    expect(kindsOf({ effects: [effect(1), effect(3), late, replay], replayed: ["m 1"] })).toEqual([]);
+    const rows = [stored(1), stored(3), stored(2)];
+    expect(kindsOf({ effects: [effect(1), effect(3), late, replay], stored: rows, replayed: ["m 1"] })).toEqual([]);
   });
 
   it("lets an event be replayed ahead of its turn, and those before it come after", () => {

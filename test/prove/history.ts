@@ -1,17 +1,15 @@
 /** The history checker of all proof programmes: what was sent, acknowledged, handled and stored, against what the package promises. */
+import { PLACES } from "../../src/inbox/gap.ts";
 import { identityOf } from "../../src/inbox/lane-key.ts";
-
-/** The identity of an event of a second source in the same inbox, which receivers of the programmes have as `billing`. */
-export function billIdentity(id: string, type: string): string {
-  return identityOf({ apiClientId: "billing", tag: "single", messageId: id }, 0, type);
-}
+import type { EventRecord, HandlerContext } from "../../src/index.ts";
 
 /** An event, by what names it. */
 export interface EventName {
   /** Hex, as `ctx.identity`; for a quarantined body whatever names it. */
   readonly identity: string;
+  /** Its message, or the object that it shares a lane with. */
   readonly messageId: string;
-  /** 0 for an event that has no place in a sequence. */
+  /** Its position in a lane by position. 0 for an event that has no place in an order. */
   readonly sequence: number;
 }
 
@@ -49,6 +47,7 @@ export interface History {
   readonly pruned?: Iterable<string>;
   /** In the order in which they were committed. */
   readonly effects: readonly HandledEffect[];
+  /** In the order in which they were accepted. */
   readonly stored: readonly StoredEvent[];
   /** `running` while events may be pending, as after a kill; `ended` when everything had its time. */
   readonly moment: "running" | "ended";
@@ -65,6 +64,7 @@ export const BREACHES = {
   "half done": "handled without its effect, or in effect without being handled",
   stale: "in effect by an attempt that was not its last",
   inversion: "in effect after a later event of its message, flagged neither late nor replay",
+  "not late": "in effect as late, and no later event of its message was accepted before it",
   phantom: "in effect, stored or acknowledged, and never sent",
   forged: "in effect, stored or acknowledged, and signed by nobody",
 } as const;
@@ -87,7 +87,8 @@ export function breachesOf(history: History): readonly Breach[] {
     ...amiss(history),
     ...doubles(history),
     ...halves(history),
-    ...inversions(history.effects),
+    ...inversions(history),
+    ...notLate(history),
     ...unsent(history),
   ];
 }
@@ -103,6 +104,30 @@ export function breachLines(breaches: readonly Breach[]): string[] {
 export function breachCounts(breaches: readonly Breach[]): string {
   if (breaches.length === 0) return "no breach";
   return [...byKind(breaches)].map(([kind, found]) => `${found.length} ${kind}`).join(", ");
+}
+
+/** What a handler's effect says of its event. `own`: what the handler knows without the inbox. */
+export function effectOf(ctx: HandlerContext<unknown>, own: Partial<HandledEffect> = {}): HandledEffect {
+  const { identity, meta, attempt, outOfOrder, replay } = ctx;
+  const { lane, sequence } = meta;
+  return { ...{ identity, messageId: lane.messageId, sequence, attempt, late: outOfOrder, replay }, ...own };
+}
+
+/** What a handler that was registered by `onAny` or `onLate` knows without the inbox: Stripe's event says its position itself. */
+export function ownOf(event: object, handler: "on" | "late"): Partial<HandledEffect> {
+  return { late: handler === "late", ...("created" in event && { sequence: Number(event.created) }) };
+}
+
+export function storedEventOf(
+  event: Pick<EventRecord, "lane" | "sequence" | "eventType" | "identity" | "state" | "outcome" | "attempts">,
+): StoredEvent {
+  const { lane, sequence, eventType, identity, attempts } = event;
+  return {
+    identity: identityOf(lane, sequence, eventType, identity),
+    messageId: lane.messageId,
+    sequence: lane.tag === "position" ? Math.floor(sequence / PLACES) : sequence,
+    ...{ state: endOf(event), attempts },
+  };
 }
 
 /** The state that a record of the inbox is visible in: `handled` and `unhandled` are both `done`. */
@@ -164,17 +189,42 @@ function* halves({ effects, stored, replayed, everyHandlerWrites, pruned = [] }:
   }
 }
 
-function* inversions(effects: readonly HandledEffect[]): Iterable<Breach> {
-  const highest = new Map<string, number>();
+/** Of two at one position the one that was accepted first is the earlier. So the last effect of a lane is that of its highest position. */
+function* inversions({ effects, stored }: History): Iterable<Breach> {
+  const accepted = acceptedAs(stored);
+  const highest = new Map<string, HandledEffect>();
   for (const effect of effects) {
-    const { messageId, sequence, late, replay } = effect;
-    const before = highest.get(messageId) ?? 0;
-    if (sequence < before && !late && !replay) {
-      yield { kind: "inversion", event: `${nameOf(effect)} after ${before}` };
-    }
+    const { identity, messageId, sequence, late, replay } = effect;
+    const before = highest.get(messageId) ?? effect;
+    const tie = sequence === before.sequence;
+    const isBefore = tie
+      ? Number(accepted.get(identity)) < Number(accepted.get(before.identity))
+      : sequence < before.sequence;
+    if (isBefore && !late && !replay) yield { kind: "inversion", event: `${nameOf(effect)} after ${nameOf(before)}` };
     // A replay takes no place in the sequence: what comes after one asked for ahead of its turn is not late.
-    if (!replay && sequence > before) highest.set(messageId, sequence);
+    if (!replay && !isBefore) highest.set(messageId, effect);
   }
+}
+
+function* notLate({ effects, stored, pruned }: History): Iterable<Breach> {
+  // The later event may be past its retention.
+  if (pruned !== undefined) return;
+  const accepted = acceptedAs(stored);
+  const highest = new Map<string, number>();
+  const highestBefore = stored.map(({ messageId, sequence }) => {
+    const before = highest.get(messageId) ?? 0;
+    highest.set(messageId, Math.max(before, sequence));
+    return before;
+  });
+  for (const effect of effects) {
+    const before = highestBefore[accepted.get(effect.identity) ?? -1] ?? Number.POSITIVE_INFINITY;
+    if (effect.late && !effect.replay && before <= effect.sequence) yield { kind: "not late", event: nameOf(effect) };
+  }
+}
+
+/** When each was accepted, by identity. */
+function acceptedAs(stored: readonly StoredEvent[]): ReadonlyMap<string, number> {
+  return new Map(stored.map(({ identity }, index) => [identity, index]));
 }
 
 function* unsent({ sent, forged, acknowledged, effects, stored }: History): Iterable<Breach> {

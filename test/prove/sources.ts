@@ -17,14 +17,17 @@ import { type SourceRequestOptions, TEST_SECRET, TEST_SECRETS } from "../../src/
  * - `code`: pushes to GitHub, each by itself.
  * - `builds`: pushes to GitHub, those of a branch in the order of arrival.
  * - `billing`: events of Stripe, those of an object by position.
+ * - `held`: the same, always with `HOLD_BACK_MS`.
  */
-export type OtherSource = "code" | "builds" | "billing";
+export type OtherSource = "code" | "builds" | "billing" | "held";
+
+export const HOLD_BACK_MS = 300;
 
 /** The entries of the receivers. */
 export type SourceName = "messages" | OtherSource;
 
 export interface SourcesOptions extends Omit<ServiceOptions, "secrets"> {
-  /** Of the source by position. */
+  /** Of `billing`. */
   readonly holdBackMs?: number;
 }
 
@@ -36,13 +39,16 @@ export function sourcesFor(names: readonly SourceName[], { holdBackMs = 0, ...op
     code: github({ secrets }),
     builds: github({ secrets, lane: ({ ref }) => `${ref}` }),
     billing: stripe({ secrets: TEST_SECRETS.stripe, holdBackMs }),
+    held: stripe({ secrets: TEST_SECRETS.stripe, holdBackMs: HOLD_BACK_MS }),
   };
   return Object.fromEntries(names.map((name) => [name, all[name]]));
 }
 
+export const isOfStripe = (source: SourceName) => source === "billing" || source === "held";
+
 /** As `ctx.identity`. Stripe's events have an id; the digest of its body identifies a push. */
 export function otherIdentity(source: OtherSource, body: Uint8Array | string): string {
-  const messageId = source === "billing" ? String(eventIn(body).id) : digestOf(body);
+  const messageId = isOfStripe(source) ? String(eventIn(body).id) : digestOf(body);
   return identityOf({ apiClientId: source, tag: "single", messageId }, 0, "");
 }
 
@@ -60,7 +66,7 @@ export function wrongEvent<Tx>(source: SourceName, event: object, ctx: HandlerCo
   if (own !== source) return `${name} of ${own} was passed to the handler of ${source}`;
   if (source === "messages") return null;
   const isBody = identity === otherIdentity(source, rawBody) && isDeepStrictEqual(event, eventIn(rawBody));
-  if (isBody && (source === "billing" || isAsDelivered(ctx))) return null;
+  if (isBody && (isOfStripe(source) || isAsDelivered(ctx))) return null;
   return `${name} reached its handler with ${isBody ? "other headers" : "another body or identity"} than it was sent with`;
 }
 

@@ -1,11 +1,10 @@
 /** What the history checker asks of an inbox on SQLite: the table that handlers write, and what a file tells at the end or after a kill. */
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
-import { identityOf } from "../../src/inbox/lane-key.ts";
 import type { HandlerContext } from "../../src/index.ts";
 import { outcomeWord, stateWord, tagWord } from "../../src/stores/database.ts";
 import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
-import { endOf, type HandledEffect, type StoredEvent } from "./history.ts";
+import { effectOf, type HandledEffect, type StoredEvent, storedEventOf } from "./history.ts";
 
 /** For `onOpen` of the store. */
 export function makeEffectTable(db: SqliteDatabase): void {
@@ -13,15 +12,12 @@ export function makeEffectTable(db: SqliteDatabase): void {
     sequence integer, attempt integer, late integer, replay integer)`);
 }
 
-/** The one effect of an event, to be called in `ctx.commit`. */
-export function writeEffect<Tx>(db: SqliteDatabase, ctx: HandlerContext<Tx>): void {
+/** The one effect of an event, to be called in `ctx.commit`. `own` is as in `effectOf`. */
+export function writeEffect<Tx>(db: SqliteDatabase, ctx: HandlerContext<Tx>, own: Partial<HandledEffect> = {}): void {
+  const { identity, messageId, sequence, attempt, late, replay } = effectOf(ctx, own);
   db.prepare("insert into effect (identity, message, sequence, attempt, late, replay) values (?, ?, ?, ?, ?, ?)").run(
-    ctx.identity,
-    ctx.meta.lane.messageId,
-    ctx.meta.sequence,
-    ctx.attempt,
-    Number(ctx.outOfOrder),
-    Number(ctx.replay),
+    ...[identity, messageId, sequence, attempt],
+    ...[Number(late), Number(replay)],
   );
 }
 
@@ -39,6 +35,7 @@ interface EventRow {
   readonly message: string;
   readonly sequence: number;
   readonly kind: string;
+  readonly own: string | null;
   readonly state: number;
   readonly outcome: number | null;
   readonly attempts: number;
@@ -80,18 +77,17 @@ function storedIn(db: SqliteDatabase): readonly StoredEvent[] {
   if (!has(db, "oncehook_event")) return [];
   const rows = db
     .prepare(
-      `select c.name as client, l.tag, l.message, e.seq as sequence, k.name as kind, e.state, e.outcome, e.attempts
+      `select c.name as client, l.tag, l.message, e.seq as sequence, k.name as kind, e.identity as own, e.state, e.outcome, e.attempts
        from oncehook_event e join oncehook_lane l on l.id = e.lane join oncehook_client c on c.id = l.client
-       join oncehook_kind k on k.id = e.kind`,
+       join oncehook_kind k on k.id = e.kind order by e.id`,
     )
     .all() as EventRow[];
-  return rows.map(({ client, tag, message, sequence, kind, state, outcome, attempts }) => ({
-    identity: identityOf({ apiClientId: client, tag: tagWord(tag), messageId: message }, sequence, kind),
-    messageId: message,
-    sequence,
-    state: endOf({ state: stateWord(state), outcome: outcomeWord(outcome) }),
-    attempts,
-  }));
+  return rows.map(({ client, tag, message, kind, own, state, outcome, ...rest }) =>
+    storedEventOf({
+      ...{ ...rest, eventType: kind, identity: own, state: stateWord(state), outcome: outcomeWord(outcome) },
+      lane: { apiClientId: client, tag: tagWord(tag), messageId: message },
+    }),
+  );
 }
 
 function effectsIn(db: SqliteDatabase): readonly HandledEffect[] {

@@ -3,39 +3,24 @@ import { createServer, type RequestListener } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { nodeWebhook } from "../../adapters/node.ts";
-import {
-  createReceiver,
-  type EventsOf,
-  eventIdentity,
-  type HandlerContext,
-  type KnownEvent,
-  type SourcesReceiver,
-} from "../../src/index.ts";
+import { createReceiver, eventIdentity, type HandlerContext, type SourcesReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { service, stripe } from "../../src/presets/index.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
-import { billIdentity } from "../prove/history.ts";
+import { type HandledEffect, ownOf } from "../prove/history.ts";
+import { writeEffectTo } from "../prove/postgres-inbox.ts";
+import { otherIdentity, sourcesFor } from "../prove/sources.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { Bystander } from "./bystander.ts";
 import type { RacerOptions } from "./racers.ts";
 
 const { place, naive } = JSON.parse(process.argv[2] ?? "{}") as RacerOptions;
-const sources = {
-  messages: service({ secrets: TEST_SECRET }),
-  billing: stripe({ secrets: TEST_SECRETS.stripe, lane: null }),
-};
-const common = { sources, logger: silentLogger };
+const NAMES = ["messages", "billing", "held"] as const;
+const common = { sources: sourcesFor(NAMES, {}), logger: silentLogger };
 
 /** What the naive one does between looking and inserting takes its time. */
 const NAIVE_WORK_MS = 5;
-
-interface Bill {
-  readonly id: string;
-  readonly type: string;
-}
 
 /** What answers requests, and what ends it. */
 interface Racer {
@@ -48,7 +33,7 @@ async function onSqlite(path: string): Promise<Racer> {
   const { driver } = bystander;
   const store = sqliteStore(path, { driver, onOpen: makeEffectTable, minFreeBytes: 0 });
   const receiver = createReceiver({ ...common, store });
-  const listener = listenerOf(receiver, (_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)));
+  const listener = listenerOf(receiver, (ctx, own) => ctx.commit((db) => writeEffect(db, ctx, own)));
   await receiver.start();
   bystander.join(path);
   const stop = async () => {
@@ -58,25 +43,22 @@ async function onSqlite(path: string): Promise<Racer> {
   return { listener, stop };
 }
 
-/** The two sources of a receiver, each at its path. */
+/** The sources of a receiver, each at its path. */
 function listenerOf<Tx>(
-  receiver: SourcesReceiver<Tx, EventsOf<typeof sources>>,
-  handler: (event: object, ctx: HandlerContext<Tx>) => void,
+  receiver: SourcesReceiver<Tx>,
+  handler: (ctx: HandlerContext<Tx>, own: Partial<HandledEffect>) => void,
 ): RequestListener {
-  const listeners = {
-    "/messages": nodeWebhook(receiver.source("messages").onAny(handler)),
-    "/billing": nodeWebhook(receiver.source("billing").onAny(handler)),
-  };
-  return (request, response) => listeners[request.url as keyof typeof listeners](request, response);
+  const listeners = new Map<string | undefined, RequestListener>();
+  for (const name of NAMES) {
+    const source = receiver.source(name).onAny((event, ctx) => handler(ctx, ownOf(event, "on")));
+    listeners.set(`/${name}`, nodeWebhook(source.onLate((event, ctx) => handler(ctx, ownOf(event, "late")))));
+  }
+  return (request, response) => listeners.get(request.url)?.(request, response);
 }
 
 async function onPostgres(url: string, schema: string): Promise<Racer> {
   const receiver = createReceiver({ ...common, store: postgresStore(url, { schema, maxConnections: 5 }) });
-  const insert = `insert into ${schema}_effect (identity, message, sequence, attempt, late, replay) values ($1, $2, $3, $4, $5, $6)`;
-  const listener = listenerOf(receiver, (_event, ctx) => {
-    const row = [ctx.identity, ctx.meta.lane.messageId, ctx.meta.sequence, ctx.attempt, ctx.outOfOrder, ctx.replay];
-    ctx.commit((client) => client.query(insert, row));
-  });
+  const listener = listenerOf(receiver, (ctx, own) => ctx.commit((client) => writeEffectTo(client, schema, ctx, own)));
   await receiver.start();
   return { listener, stop: () => receiver.stop() };
 }
@@ -94,11 +76,11 @@ function naively(path: string): Racer {
     const chunks: Buffer[] = [];
     for await (const chunk of incoming) chunks.push(chunk);
     const body = Buffer.concat(chunks);
-    const event = JSON.parse(body.toString()) as KnownEvent | Bill;
-    const identity = "id" in event ? billIdentity(event.id, event.type) : eventIdentity(event, body);
+    const name = NAMES.find((each) => incoming.url === `/${each}`) ?? "messages";
+    const identity = name === "messages" ? eventIdentity(JSON.parse(`${body}`), body) : otherIdentity(name, body);
     const isKnown = find.get(identity) !== undefined;
     await sleep(NAIVE_WORK_MS);
-    if (!isKnown) insert.run(identity, "messageId" in event ? event.messageId : "");
+    if (!isKnown) insert.run(identity, identity);
     response.end(JSON.stringify({ outcome: isKnown ? "duplicate" : "accepted" }));
   };
   return { listener, stop: async () => void db.close() };

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import { lateLine } from "../prove/bills.ts";
 import { breachCounts, breachLines } from "../prove/history.ts";
+import { effectTable } from "../prove/postgres-inbox.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { COPIES, type Outcome, race } from "./race.ts";
@@ -11,7 +13,7 @@ import type { RacePlace } from "./racers.ts";
 
 const SHORT = 100;
 const FULL = 1_000;
-const SMALL = 10;
+const SMALL = 20;
 const NAIVE = 20;
 const SCHEMA = "race";
 
@@ -31,7 +33,7 @@ export const races: Programme = {
         const outcome = await racing;
         count += outcome.accepted + outcome.duplicates;
         say(`${where.padEnd(22)} ${lineOf(outcome)}`);
-        problems.push(...problemsOf(outcome, events).map((problem) => `${where}: ${problem}`));
+        problems.push(...problemsOf(outcome).map((problem) => `${where}: ${problem}`));
       } catch (error) {
         problems.push(brokenOff(where, error));
       }
@@ -76,8 +78,7 @@ async function onPostgres(server: PostgresServer, events: number): Promise<Outco
   const client = new pg.Client({ connectionString: server.url });
   try {
     await client.connect();
-    await client.query(`create table ${SCHEMA}_effect (id bigint generated always as identity, identity text,
-      message text, sequence int, attempt int, late boolean, replay boolean)`);
+    await client.query(effectTable(SCHEMA));
     await client.end();
     const place = { kind: "postgres", url: server.url, schema: SCHEMA } as const;
     return await race({ place, processes: 3, events, naive: false });
@@ -86,13 +87,13 @@ async function onPostgres(server: PostgresServer, events: number): Promise<Outco
   }
 }
 
-function problemsOf({ breaches, problems, accepted, duplicates }: Outcome, events: number): string[] {
+function problemsOf({ breaches, problems, events, accepted, duplicates }: Outcome): string[] {
   const found = [...breachLines(breaches), ...problems.slice(0, 20)];
   if (accepted !== events) found.push(`${accepted} deliveries of ${events} events were told to be the first`);
   if (duplicates !== events * (COPIES - 1)) found.push(`${duplicates} deliveries were told to be repeats`);
   return found;
 }
 
-function lineOf({ breaches, problems, accepted, duplicates }: Outcome): string {
-  return `${accepted} accepted, ${duplicates} repeats, ${problems.length} answers other than 2xx: ${breachCounts(breaches)}`;
+function lineOf({ breaches, problems, late, accepted, duplicates }: Outcome): string {
+  return `${accepted} accepted, ${lateLine(late)}, ${duplicates} repeats, ${problems.length} answers other than 2xx: ${breachCounts(breaches)}`;
 }

@@ -3,13 +3,15 @@ import { Agent, request } from "node:http";
 import { fileURLToPath } from "node:url";
 import { type SignedRequest, signedRequest } from "../../src/testing/index.ts";
 import { Child } from "../concurrency/family.ts";
+import type { PostgresPlace } from "../prove/postgres-inbox.ts";
+import { isOfStripe, type SourceName } from "../prove/sources.ts";
 
 /** Beside this file, where it was compiled to. */
 const PROGRAM = fileURLToPath(new URL("./child.js", import.meta.url));
 
 export type RacePlace =
   | { readonly kind: "sqlite"; readonly path: string }
-  | { readonly kind: "postgres"; readonly url: string; readonly schema: string };
+  | ({ readonly kind: "postgres" } & PostgresPlace);
 
 export interface RacerOptions {
   readonly place: RacePlace;
@@ -48,13 +50,13 @@ export class Racers {
   }
 
   /** Sends `event` so many times at once, to each in turn, written in several ways that mean the same. */
-  send(path: "/messages" | "/billing", event: object, times: number): Promise<readonly Answered[]> {
+  send(source: SourceName, event: object, times: number): Promise<readonly Answered[]> {
     return Promise.all(
       Array.from({ length: times }, (_, copy) => {
         const process = copy % this.#ports.length;
         const content = JSON.stringify(event, null, copy % 3);
-        const signed = signedRequest(content, path === "/billing" ? { source: "stripe" } : {});
-        return post(this.#ports[process] ?? 0, path, this.#agents[process] ?? new Agent(), signed);
+        const signed = signedRequest(content, isOfStripe(source) ? { source: "stripe" } : {});
+        return post(this.#ports[process] ?? 0, `/${source}`, this.#agents[process] ?? new Agent(), signed);
       }),
     );
   }

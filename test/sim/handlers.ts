@@ -1,6 +1,5 @@
 /** What a world's handlers do: write their row of the history, and go wrong in every way on the way there. */
 import { type HandlerContext, PermanentError, RetryAfter } from "../../src/index.ts";
-import type { HandledEffect } from "../prove/history.ts";
 import type { Course } from "./course.ts";
 import { Dice } from "./dice.ts";
 import type { Process } from "./process.ts";
@@ -61,18 +60,6 @@ async function inTime({ process, manner, timeoutMs, write }: Omit<Handling, "ctx
   if (manner === "overstays") await process.sleep(timeoutMs + (process.name.length % 2 === 0 ? 5_000 : 45_000));
   write();
   await process.pass("is in a handler");
-}
-
-export function effectOf(ctx: HandlerContext<unknown>): HandledEffect {
-  return {
-    identity: ctx.identity,
-    messageId: ctx.meta.lane.messageId,
-    sequence: ctx.meta.sequence,
-    attempt: ctx.attempt,
-    late: ctx.outOfOrder,
-    replay: ctx.replay,
-    marker: markerIn(ctx.rawBody),
-  };
 }
 
 /** What a body hides: the reference that its sender gave it. */

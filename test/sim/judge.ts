@@ -1,8 +1,6 @@
 /** What became of a world: the history checker's verdict, and what only a world that stands still at its end can show. */
-
-import { identityOf } from "../../src/inbox/lane-key.ts";
 import type { EventRecord } from "../../src/index.ts";
-import { breachesOf, breachLines, endOf, type History, type StoredEvent } from "../prove/history.ts";
+import { breachesOf, breachLines, type History, type StoredEvent, storedEventOf } from "../prove/history.ts";
 import { markerIn } from "./handlers.ts";
 import type { HandOut, World } from "./world.ts";
 
@@ -28,7 +26,7 @@ export async function problemsOf(world: World): Promise<string[]> {
     ...(await triedAfterTheEnd(world, events, new Set(replayed))),
     ...handOutsDown(world),
     ...(isCalm(world) ? world.overlaps : []),
-    ...(await misplaced(world)),
+    ...(isCalm(world) ? descents(inOrder(world.handOuts)) : []),
     ...wronglyLate(world, events, acted),
     ...passedTooEarly(world, events, acted),
   ];
@@ -39,7 +37,7 @@ async function historyOf(
   events: readonly EventRecord[],
   replayed: readonly string[],
 ): Promise<History> {
-  const identities = new Map(events.map((event) => [event.id, nameOf(event)]));
+  const identities = new Map(events.map((event) => [event.id, storedEventOf(event).identity]));
   const quarantined = await observer.findQuarantined({ limit: 1_000 });
   return {
     sent: service.sent,
@@ -59,14 +57,8 @@ async function historyOf(
   };
 }
 
-function nameOf({ lane, sequence, eventType, identity }: EventRecord): string {
-  return identityOf(lane, sequence, eventType, identity);
-}
-
 function toStored(event: EventRecord): StoredEvent {
-  const { lane, sequence, attempts, raw } = event;
-  const marker = markerIn(raw);
-  return { identity: nameOf(event), messageId: lane.messageId, sequence, state: endOf(event), attempts, marker };
+  return { ...storedEventOf(event), marker: markerIn(event.raw) };
 }
 
 /** Kept counters that disagree with the rows. */
@@ -149,19 +141,6 @@ function handOutsDown(world: World): string[] {
   return problems;
 }
 
-/**
- * What reached `on`, or came into effect there, after one of a higher position, or after one of the same that was accepted later. So the last
- * one is the highest. In a lane by arrival all have one position.
- */
-async function misplaced(world: World): Promise<string[]> {
-  const handOuts = inOrder(world.handOuts);
-  const passed = new Map(handOuts.map((handOut) => [handOut.identity, handOut]));
-  const effects = (await world.place.effects()).filter(({ replay }) => !replay);
-  const inEffect = effects.flatMap(({ identity }) => passed.get(identity) ?? []);
-  const began = isCalm(world) ? handOuts : [];
-  return [...descents(inEffect, "came into effect"), ...descents(began, "was passed to its handler")];
-}
-
 /** Those in the order of their lane, of a position or by arrival. */
 function inOrder(handOuts: readonly HandOut[]): HandOut[] {
   return handOuts.filter(
@@ -169,14 +148,17 @@ function inOrder(handOuts: readonly HandOut[]): HandOut[] {
   );
 }
 
-function descents(handOuts: readonly HandOut[], what: string): string[] {
+/** What reached `on` after one of a higher position, or of the same one and accepted later. In a lane by arrival all have one position. */
+function descents(handOuts: readonly HandOut[]): string[] {
   const last = new Map<string, HandOut>();
   return handOuts.flatMap((handOut) => {
     const { lane, position, event } = handOut;
     const before = last.get(lane) ?? handOut;
     const isBehind = position > before.position || (position === before.position && event >= before.event);
     if (isBehind) last.set(lane, handOut);
-    return isBehind ? [] : [`${lane}: event ${event} of position ${position} ${what} after ${whereabouts(before)}`];
+    return isBehind
+      ? []
+      : [`${lane}: event ${event} of position ${position} was passed to its handler after ${whereabouts(before)}`];
   });
 }
 

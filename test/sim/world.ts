@@ -4,10 +4,11 @@ import type { EventRecord, InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
+import { effectOf, ownOf } from "../prove/history.ts";
 import { type SourceName, wrongEvent } from "../prove/sources.ts";
 import type { Course, Mishap } from "./course.ts";
 import { Dice } from "./dice.ts";
-import { effectOf, type Handling, handleBy, mannerOf } from "./handlers.ts";
+import { type Handling, handleBy, mannerOf, markerIn } from "./handlers.ts";
 import { Operator } from "./operator.ts";
 import { patientClock } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
@@ -156,7 +157,7 @@ export class World implements Surroundings {
   }
 
   handle({ process, source, handler, event, ctx }: HandedEvent): unknown {
-    const effect = effectOf(ctx);
+    const effect = effectOf(ctx, { ...ownOf(event, handler), marker: markerIn(ctx.rawBody) });
     const wrong = wrongEvent(source, event, ctx);
     if (wrong !== null) this.wrong.push(wrong);
     const manner = mannerOf(this.course, ctx, this.#isHealed);

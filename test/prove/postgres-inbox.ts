@@ -1,0 +1,56 @@
+/** What the history checker asks of an inbox on Postgres: the table that handlers write, and what the inbox holds at the end. */
+import pg from "pg";
+import { type HandlerContext, openInbox } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
+import { effectOf, type HandledEffect, type StoredEvent, storedEventOf } from "./history.ts";
+
+export interface PostgresPlace {
+  readonly url: string;
+  readonly schema: string;
+}
+
+const PAGE = 1_000;
+
+/** Beside the schema. */
+export const effectTable = (schema: string) => `create table ${schema}_effect (id bigint generated always as identity,
+  identity text, message text, sequence int, attempt int, late boolean, replay boolean)`;
+
+/** The one effect of an event, to be called in `ctx.commit`. `own` is as in `effectOf`. */
+export function writeEffectTo<Tx>(
+  client: PgClient,
+  schema: string,
+  ctx: HandlerContext<Tx>,
+  own: Partial<HandledEffect>,
+): Promise<unknown> {
+  const { identity, messageId, sequence, attempt, late, replay } = effectOf(ctx, own);
+  return client.query(
+    `insert into ${schema}_effect (identity, message, sequence, attempt, late, replay) values ($1, $2, $3, $4, $5, $6)`,
+    [identity, messageId, sequence, attempt, late, replay],
+  );
+}
+
+export async function contentsOn({ url, schema }: PostgresPlace): Promise<{
+  readonly effects: readonly HandledEffect[];
+  readonly stored: readonly StoredEvent[];
+}> {
+  const store = postgresStore(url, { schema, listen: false, maxConnections: 1 });
+  const inbox = await openInbox({ store, logger: silentLogger });
+  const stored: StoredEvent[] = [];
+  for (let after: number | null | undefined; after !== null; ) {
+    const page = await inbox.find({ order: "oldest", limit: PAGE, ...(after === undefined ? {} : { after }) });
+    stored.push(...page.items.map(storedEventOf));
+    after = page.next;
+  }
+  await inbox.close();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<HandledEffect>(
+      `select identity, message as "messageId", sequence, attempt, late, replay from ${schema}_effect order by id`,
+    );
+    return { effects: rows, stored };
+  } finally {
+    await client.end();
+  }
+}
