@@ -1,7 +1,7 @@
 /** Lifecycles of many messages, shuffled and repeated, sent to several processes at once. */
 import type { KnownEvent } from "../../src/index.ts";
 import { lifecycle, type SignedRequest, seededRandom, shuffled, signedRequest } from "../../src/testing/index.ts";
-import { pushDelivery, type SourceName } from "../prove/sources.ts";
+import { isOfStripe, pushDelivery, type SourceName } from "../prove/sources.ts";
 import type { Child } from "./family.ts";
 
 /** How many answers of a kind there were. */
@@ -30,9 +30,11 @@ export function message(messageId: string, ending: "delivery" | "failed" = "deli
   return lifecycle({ messageId, occurredAt: Date.now(), ending });
 }
 
-/** A repeat of a message's event is written in other words that mean the same; that of a push comes under another id and type. */
+/** A repeat of an event is written in other words that mean the same; that of a push comes under another id and type. */
 export function requestOf({ source, event, copy }: Omit<Delivery, "child">): SignedRequest {
-  if (source === "messages") return signedRequest(JSON.stringify(event, null, copy === 1 ? 1 : undefined));
+  const inOtherWords = JSON.stringify(event, null, copy === 1 ? 1 : undefined);
+  if (source === "messages") return signedRequest(inOtherWords);
+  if (isOfStripe(source)) return signedRequest(inOtherWords, { source: "stripe" });
   const body = JSON.stringify(event);
   return signedRequest(body, pushDelivery(body, copy));
 }

@@ -4,6 +4,8 @@ import { createReceiver, type HandlerContext, type IncomingWebhook } from "../..
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import * as member from "../concurrency/member.ts";
+import { ownOf } from "../prove/history.ts";
+import { writeEffectTo } from "../prove/postgres-inbox.ts";
 import { type SourceName, sourcesFor, wrongEvent } from "../prove/sources.ts";
 import type { MemberOptions } from "./concurrency-family.ts";
 
@@ -14,14 +16,16 @@ const gapWait = (event: object) => (member.wordsOf(event).includes("gap") ? 250 
 const sources = sourcesFor(options.sources, { gapWait });
 const receiver = createReceiver({ sources, store, logger: silentLogger, maxAttempts: 100 });
 
-const INSERT = `insert into ${options.schema}_handled (pid, message, sequence, event, attempt, late, wrong)
-  values ($1, $2, $3, $4, $5, $6::int = 1, $7)`;
-
-function handle(source: SourceName, event: object, ctx: HandlerContext<PgClient>): Promise<void> {
+function handle(
+  source: SourceName,
+  event: object,
+  ctx: HandlerContext<PgClient>,
+  handler: "on" | "late",
+): Promise<void> {
   return member.noted(options, ctx, async () => {
     await member.stumble(options, ctx);
-    const row = [...member.effectRow(ctx), wrongEvent(source, event, ctx)];
-    ctx.commit((client) => client.query(INSERT, row));
+    const more = { pid: process.pid, event: ctx.meta.eventId, wrong: wrongEvent(source, event, ctx) };
+    ctx.commit((client) => writeEffectTo(client, options.schema, ctx, ownOf(event, handler), more));
   });
 }
 
@@ -38,10 +42,9 @@ async function upkeep(): Promise<void> {
 
 for (const name of options.sources) {
   const source = receiver.source(name);
-  const handler = (event: object, ctx: HandlerContext<PgClient>) => handle(name, event, ctx);
-  source.onAny(handler);
+  source.onAny((event, ctx) => handle(name, event, ctx, "on"));
   // Nothing that GitHub sends can be late.
-  if (name === "messages") source.onLate(handler);
+  if (name !== "code") source.onLate((event, ctx) => handle(name, event, ctx, "late"));
 }
 const deliveries = { handle: (incoming: IncomingWebhook, name: SourceName) => receiver.source(name).handle(incoming) };
 member.answerParent(deliveries, async () => {

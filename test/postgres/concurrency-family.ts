@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
+import { identityOf } from "../../src/inbox/lane-key.ts";
 import { openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { STATUS } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { Child } from "../concurrency/family.ts";
 import { inversionsIn, overlapsIn, runsOf } from "../concurrency/verdict.ts";
+import { effectTable } from "../prove/postgres-inbox.ts";
 import type { SourceName } from "../prove/sources.ts";
 
 /** Compiled by the tests' global set-up; a programme runs where it stands. */
@@ -65,6 +67,8 @@ export class PostgresFamily {
   readonly logs: string[] = [];
   /** How often an event was left to a process that has its source, and how often that cost it an attempt. */
   readonly putOff = { events: 0, attempts: 0 };
+  /** Identities of the events that were left, and then replayed. */
+  readonly replayed: string[] = [];
   readonly #sources = new Map<Child, readonly SourceName[]>();
   readonly #folder: string;
   readonly #pool: pg.Pool;
@@ -79,8 +83,8 @@ export class PostgresFamily {
 
   static async create(url: string): Promise<PostgresFamily> {
     const family = new PostgresFamily(url, await mkdtemp(join(tmpdir(), "oncehook-postgres-family-")));
-    await family.#pool.query(`create table ${family.schema}_handled (id bigint generated always as identity primary key,
-      pid int, message text, sequence int, event bigint, attempt int, late boolean, wrong text)`);
+    await family.#pool.query(effectTable(family.schema));
+    await family.rows("alter table {}_effect add column pid int, add column event bigint, add column wrong text");
     return family;
   }
 
@@ -129,8 +133,8 @@ export class PostgresFamily {
 
   /** An event whose source a process lacks comes again after 30 s. An operator replays it at once. */
   async replayPutOff(): Promise<void> {
-    const rows = await this.rows<{ id: string; attempts: number }>(
-      `select e.id, e.attempts from {}.event e join {}.lane l on l.id = e.lane
+    const rows = await this.rows<{ id: string; attempts: number; message: Buffer }>(
+      `select e.id, e.attempts, l.message from {}.event e join {}.lane l on l.id = e.lane
        where e.state = 0 and e.seq = 0 and l.status = ${STATUS.backoff} and l.ready_at > ${Date.now() + 5_000}`,
     ).catch(() => []);
     if (rows.length === 0) return;
@@ -138,10 +142,11 @@ export class PostgresFamily {
     const { url, schema } = this;
     const store = postgresStore(url, { schema, listen: false, maxConnections: 1 });
     const inbox = await openInbox({ store, logger: silentLogger });
-    for (const { id, attempts } of rows) {
+    for (const { id, attempts, message } of rows) {
       this.putOff.events += 1;
       this.putOff.attempts += Math.max(0, attempts - runs.filter(({ event }) => event === Number(id)).length);
       await inbox.replay(Number(id));
+      this.replayed.push(identityOf({ apiClientId: "code", tag: "single", messageId: message.toString() }, 0, ""));
     }
     await inbox.close();
   }
@@ -170,13 +175,13 @@ export class PostgresFamily {
     )[0] ?? { events: "1", accepted: "0", pending: "0" };
     return {
       effectsMissing: await this.number(
-        "select count(*) from {}.event where state = 1 and outcome = 1 and id not in (select event from {}_handled)",
+        "select count(*) from {}.event where state = 1 and outcome = 1 and id not in (select event from {}_effect)",
       ),
-      effectsTwice: await this.number("select count(*) - count(distinct (message, sequence)) from {}_handled"),
-      effectsWrong: await this.number("select count(*) from {}_handled where wrong is not null"),
+      effectsTwice: await this.number("select count(*) - count(distinct identity) from {}_effect"),
+      effectsWrong: await this.number("select count(*) from {}_effect where wrong is not null"),
       effectInversions: await this.number(
         `select count(*) from (select sequence, lag(sequence) over (partition by message order by id) as earlier
-         from {}_handled where not late) as effect where sequence < earlier`,
+         from {}_effect where not late) as effect where sequence < earlier`,
       ),
       handOutInversions: inversionsIn(runs),
       unhandled: await this.number("select count(*) from {}.event where state = 1 and outcome <> 1"),
@@ -194,7 +199,7 @@ export class PostgresFamily {
   async remove(): Promise<void> {
     await Promise.all(this.children.map((child) => child.kill()));
     await this.rows("drop schema if exists {} cascade").catch(() => []);
-    await this.rows("drop table if exists {}_handled").catch(() => []);
+    await this.rows("drop table if exists {}_effect").catch(() => []);
     await this.#pool.end();
     await rm(this.#folder, { recursive: true, force: true });
   }

@@ -71,10 +71,10 @@ export function runConcurrently(terms: ConcurrencyTerms): Promise<ConcurrencyRep
     await prunedOld(family);
     await family.stop();
     const tally = (name: string) => family.number(`select sum(${name}) from {}.tally`);
-    const byProcess = await family.rows<{ count: string }>("select count(*) from {}_handled group by pid order by 1");
+    const byProcess = await family.rows<{ count: string }>("select count(*) from {}_effect group by pid order by 1");
     return {
       ...{ seed, seconds, sent: all.flat().length + pushes.length, answers, putOff: family.putOff },
-      handled: await family.number("select count(*) from {}_handled"),
+      handled: await family.number("select count(*) from {}_effect"),
       retried: await tally("retried"),
       duplicates: await tally("duplicates"),
       oldLeft: await family.number(`select count(*) from {}.event where accepted < ${Date.now() - 30 * DAY_MS}`),

@@ -1,8 +1,12 @@
 /** Processes that are killed, and a server that is restarted, while deliveries come: what was acknowledged is kept and done once. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { eventIdentity } from "../../src/index.ts";
 import { fixtures, seededRandom, shuffled } from "../../src/testing/index.ts";
 import { type Delivery, message, requestOf } from "../concurrency/load.ts";
-import { digestOf } from "../prove/sources.ts";
+import { Bills, lateBills } from "../prove/bills.ts";
+import { type Breach, breachesOf } from "../prove/history.ts";
+import { contentsOn } from "../prove/postgres-inbox.ts";
+import { otherIdentity } from "../prove/sources.ts";
 import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
 import type { PostgresServer } from "./server.ts";
 
@@ -15,6 +19,8 @@ export interface CrashTerms {
   readonly server: PostgresServer;
   readonly kills: number;
   readonly restarts: number;
+  /** Objects of Stripe, each with a lane. */
+  readonly lanes: number;
   readonly seed: number;
   readonly timeoutMs: number;
   say(line: string): void;
@@ -33,8 +39,8 @@ export interface CrashReport {
   readonly strange: readonly string[];
   /** Events that were handed out more than once. */
   readonly repeated: number;
-  /** Acknowledged, and not in the inbox. */
-  readonly lost: number;
+  readonly late: ReturnType<typeof lateBills>;
+  readonly breaches: readonly Breach[];
   /** From a restart of the server to the next acknowledgement, ms, by a process that was running before it. */
   readonly slowestReturnMs: number;
   readonly verdict: Verdict;
@@ -43,13 +49,13 @@ export interface CrashReport {
 export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
   return withPostgresFamily(terms.server.url, async (family) => {
     const startedAt = performance.now();
-    const load = new CrashLoad(family, terms.seed);
+    const load = new CrashLoad(family, terms);
     for (let place = 0; place < PROCESSES; place++) {
       // One of them lacks a source.
       await family.add({
         failures: 0.02,
         seed: terms.seed,
-        sources: place === 0 ? ["messages"] : ["messages", "code"],
+        sources: ["messages", "billing", "held", ...(place === 0 ? [] : (["code"] as const))],
       });
     }
     const sending = load.run();
@@ -60,12 +66,17 @@ export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
     await family.settled(terms.timeoutMs);
     await family.stop();
     const { seed, kills, restarts } = terms;
-    const { unanswered, refused, strange } = load;
+    const { sent, acknowledged, unanswered, refused, strange } = load;
+    const { effects, stored } = await contentsOn(family);
+    const breaches = breachesOf({
+      ...{ sent, forged: [], acknowledged, replayed: family.replayed, effects, stored },
+      ...{ moment: "ended", everyHandlerWrites: true },
+    });
     return {
       ...{ seed, seconds: Math.round((performance.now() - startedAt) / 1000), kills, restarts },
-      ...{ acknowledged: load.acknowledged.size, unanswered, refused, strange, slowestReturnMs },
+      ...{ acknowledged: acknowledged.size, unanswered, refused, strange, slowestReturnMs },
       repeated: await family.number("select count(*) from {}.event where attempts > 1"),
-      lost: await lostOf(family, load.acknowledged),
+      ...{ late: lateBills(effects), breaches },
       verdict: await family.verdict(),
     };
   });
@@ -99,35 +110,30 @@ async function crashAll(terms: CrashTerms, family: PostgresFamily, load: CrashLo
   return slowestReturnMs;
 }
 
-async function lostOf(family: PostgresFamily, acknowledged: ReadonlySet<string>): Promise<number> {
-  const rows = await family.rows<{ message: Buffer; seq: string }>(
-    "select l.message, e.seq from {}.event e join {}.lane l on l.id = e.lane",
-  );
-  const stored = new Set(rows.map(({ message, seq }) => `${message.toString()} ${seq}`));
-  return [...acknowledged].filter((name) => !stored.has(name)).length;
-}
-
 interface Sent extends Omit<Delivery, "child"> {
-  /** Its message, or the digest of its body, and its sequence. */
-  readonly name: string;
+  readonly identity: string;
 }
 
 /** Sends each event until it is acknowledged, to whichever process there is. */
 class CrashLoad {
+  /** Identities. */
+  readonly sent: string[] = [];
   readonly acknowledged = new Set<string>();
   unanswered = 0;
   refused = 0;
   readonly strange: string[] = [];
   readonly #family: PostgresFamily;
   readonly #random: () => number;
+  readonly #bills: Bills;
   readonly #queue: Sent[] = [];
   readonly #listeners: (() => void)[] = [];
   #messages = 0;
   #enough = false;
 
-  constructor(family: PostgresFamily, seed: number) {
+  constructor(family: PostgresFamily, { seed, lanes }: Pick<CrashTerms, "seed" | "lanes">) {
     this.#family = family;
     this.#random = seededRandom(seed + 1);
+    this.#bills = new Bills(this.#random, lanes);
   }
 
   /** Until `finish` is called and everything begun is acknowledged. */
@@ -152,9 +158,13 @@ class CrashLoad {
     }
   }
 
-  /** The events of some messages and as many pushes, mixed; some of them a second time. */
+  /** The events of some messages, as many pushes and those of as many objects of Stripe, mixed; some of them a second time. */
   #refill(): void {
-    const events = Array.from({ length: MIXED }, () => this.#messageAndPush()).flat();
+    const events = Array.from({ length: MIXED }, () => [
+      ...this.#messageAndPush(),
+      ...this.#bills.next().map((bill) => ({ ...bill, copy: 0 })),
+    ]).flat();
+    this.sent.push(...events.map(({ identity }) => identity));
     const repeated = events.filter(() => this.#random() < 0.2).map((sent) => ({ ...sent, copy: 1 }));
     this.#queue.push(...shuffled([...events, ...repeated], this.#random));
   }
@@ -163,10 +173,11 @@ class CrashLoad {
     const messageId = `m-${++this.#messages}`;
     const push = fixtures.github({ id: messageId });
     return [
-      ...message(messageId).map((event, index): Sent => {
-        return { source: "messages", event, copy: 0, name: `${messageId} ${index + 1}` };
+      ...message(messageId).map((event): Sent => {
+        const identity = eventIdentity(event, Buffer.from(JSON.stringify(event)));
+        return { source: "messages", event, copy: 0, identity };
       }),
-      { source: "code", event: push, copy: 0, name: `${digestOf(JSON.stringify(push))} 0` },
+      { source: "code", event: push, copy: 0, identity: otherIdentity("code", JSON.stringify(push)) },
     ];
   }
 
@@ -176,7 +187,7 @@ class CrashLoad {
       const child = children[Math.floor(this.#random() * children.length)];
       const { status, outcome } = (await child?.pass(sent.source, requestOf(sent))) ?? { status: 0 };
       if (status === 200) {
-        this.acknowledged.add(sent.name);
+        this.acknowledged.add(sent.identity);
         for (const resolve of this.#listeners.splice(0)) resolve();
         return;
       }

@@ -12,22 +12,26 @@ export interface PostgresPlace {
 
 const PAGE = 1_000;
 
-/** Beside the schema. */
-export const effectTable = (schema: string) => `create table ${schema}_effect (id bigint generated always as identity,
-  identity text, message text, sequence int, attempt int, late boolean, replay boolean)`;
+/** Next to the schema. */
+export const effectTable = (schema: string) => `create table ${schema}_effect (
+  id bigint generated always as identity primary key, identity text, message text, sequence int, attempt int, late boolean, replay boolean)`;
 
-/** The one effect of an event, to be called in `ctx.commit`. `own` is as in `effectOf`. */
+/**
+ * The one effect of an event, to be called in `ctx.commit`. `own` is as in `effectOf`.
+ *
+ * @param more - columns that the programme added to the table
+ */
 export function writeEffectTo<Tx>(
   client: PgClient,
   schema: string,
   ctx: HandlerContext<Tx>,
   own: Partial<HandledEffect>,
+  more: Readonly<Record<string, unknown>> = {},
 ): Promise<unknown> {
-  const { identity, messageId, sequence, attempt, late, replay } = effectOf(ctx, own);
-  return client.query(
-    `insert into ${schema}_effect (identity, message, sequence, attempt, late, replay) values ($1, $2, $3, $4, $5, $6)`,
-    [identity, messageId, sequence, attempt, late, replay],
-  );
+  const { messageId: message, ...effect } = effectOf(ctx, own);
+  const row = { ...effect, message, ...more };
+  const places = Object.keys(row).map((_, index) => `$${index + 1}`);
+  return client.query(`insert into ${schema}_effect (${Object.keys(row)}) values (${places})`, Object.values(row));
 }
 
 export async function contentsOn({ url, schema }: PostgresPlace): Promise<{
