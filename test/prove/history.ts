@@ -122,11 +122,15 @@ export function storedEventOf(
   event: Pick<EventRecord, "lane" | "sequence" | "eventType" | "identity" | "state" | "outcome" | "attempts">,
 ): StoredEvent {
   const { lane, sequence, eventType, identity, attempts } = event;
+  const state = endOf(event);
+  const isByPosition = lane.tag === "position";
   return {
     identity: identityOf(lane, sequence, eventType, identity),
     messageId: lane.messageId,
-    sequence: lane.tag === "position" ? Math.floor(sequence / PLACES) : sequence,
-    ...{ state: endOf(event), attempts },
+    sequence: isByPosition ? Math.floor(sequence / PLACES) : sequence,
+    // What is late by position goes to `onLate`, and is never only recorded.
+    state: isByPosition && state === "late" ? "only recorded" : state,
+    attempts,
   };
 }
 
