@@ -296,8 +296,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "ties reversed",
-    caughtBy: "sim",
-    says: "came into effect after event",
+    caughtBy: "crash",
+    says: "inversion",
     edits: [
       edit(
         "src/inbox/lane.ts",

@@ -108,6 +108,20 @@ export function courseOf(seed: number, place: Course["place"]): Course {
   return { ...course, sources, holdBackMs, processes: 2, sendings };
 }
 
+/** One of many lanes by position, in which nothing goes wrong except that processes die, handlers fail and answers are lost. */
+export function courseOfLanes(place: Course["place"], lanes: number, holdBackMs: number): Course {
+  const dice = new Dice(lanes, "many lanes");
+  const mishaps = Array.from({ length: 10 + Math.ceil(lanes / 25) }, (): Mishap => {
+    return { at: dice.whole(1, 20 * lanes), kind: "dies", forMs: dice.spread(10, 10 * SECOND) };
+  });
+  return {
+    ...{ seed: 0, place, processes: 2, sources: ["messages", "billing"], holdBackMs, takesLate: true },
+    receiver: { ...receiverOf(dice), concurrency: 8, leaseMs: 5 * SECOND, maxAttempts: 100, ack: "stored" },
+    ...{ handlersFail: 0.1, answersLost: 0.1, sendings: othersOf(dice, ["billing"], 1, lanes) },
+    ...{ mishaps: mishaps.toSorted((a, b) => a.at - b.at), troubles: [], jumps: [], acts: [] },
+  };
+}
+
 function receiverOf(dice: Dice): Course["receiver"] {
   return {
     gapWait: dice.pick<GapWait>(["eager", "balanced", "strict", () => 10 * SECOND, () => 2 * MINUTE]),

@@ -4,12 +4,14 @@ import { startPostgres } from "../postgres/server.ts";
 import { apart } from "../prove/apart.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
 import { FLAWS, type Flaw } from "./flaws.ts";
-import { runSeed } from "./seeds.ts";
+import { runManyLanes, runSeed } from "./seeds.ts";
 import type { Stretch, StretchReport } from "./stretch.ts";
 
 const SHORT = 20_000;
 const SMALL = 1_000;
 const FULL = 1_000_000;
+/** Objects of Stripe in one world. */
+const LANES = { few: 50, full: 1_000 };
 const PROCESSES = 2;
 /** Seeds in one go of a process; so much is repeated in vain when it ends otherwise. */
 const STRETCH = 2_500;
@@ -23,7 +25,10 @@ export const simulation: Programme = {
   what: "in simulated worlds nothing is lost, doubled, out of order or stuck, whatever is repeated, lost, killed, slow or wrong",
   hasSmallForm: true,
   async run({ full, small, say }: Terms): Promise<Proof> {
-    if (small) return simulate({ seeds: SMALL, postgresUrl: null, flaws: [] }, say);
+    if (small) {
+      const proof = await simulate({ seeds: SMALL, postgresUrl: null, flaws: [] }, say);
+      return { ...proof, problems: [...proof.problems, ...(await manyLanes(LANES.few, null, say))] };
+    }
     const seed = Number(process.env.SEED ?? 0);
     const server = await startPostgres().catch((error: unknown) => {
       say(`left out: worlds on Postgres, since none starts (${String(error).slice(0, 200)})`);
@@ -32,7 +37,9 @@ export const simulation: Programme = {
     const postgresUrl = server?.url ?? null;
     try {
       if (seed > 0) return await tellOne(seed, postgresUrl, say);
-      return await simulate({ seeds: full ? FULL : SHORT, postgresUrl, flaws: FLAWS }, say);
+      const problems = await manyLanes(full ? LANES.full : LANES.few, postgresUrl, say);
+      const proof = await simulate({ seeds: full ? FULL : SHORT, postgresUrl, flaws: FLAWS }, say);
+      return { ...proof, problems: [...problems, ...proof.problems] };
     } finally {
       await server?.stop();
     }
@@ -43,6 +50,19 @@ async function tellOne(seed: number, postgresUrl: string | null, say: Terms["say
   const { story, problems } = await runSeed({ seed, postgresUrl, flaw: null, tells: true });
   for (const line of story) say(line);
   return { count: 1, unit: `world of seed ${seed}`, problems };
+}
+
+async function manyLanes(lanes: number, postgresUrl: string | null, say: Terms["say"]): Promise<readonly string[]> {
+  const reports = await runManyLanes(lanes, postgresUrl);
+  const { accepted = 0, late = 0, died = 0 } = summed(reports);
+  say(
+    `${lanes} lanes by position in ${reports.length} worlds: ${accepted} accepted, ${late} late, ${died} processes died`,
+  );
+  const isEnough = accepted > lanes * reports.length && late > 0 && died > 0;
+  return [
+    ...reports.flatMap(({ problems }) => problems.map((problem) => `${lanes} lanes: ${problem}`)),
+    ...(isEnough ? [] : [`${lanes} lanes: ${accepted} accepted, ${late} late and ${died} deaths show too little`]),
+  ];
 }
 
 interface Simulation {
@@ -101,7 +121,7 @@ async function inTurn(stretches: readonly Stretch[], say: Terms["say"]): Promise
   return reports;
 }
 
-function summed(reports: readonly StretchReport[]): Record<string, number> {
+function summed(reports: readonly Pick<StretchReport, "counts">[]): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const { counts } of reports) {
     for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;

@@ -1,5 +1,5 @@
 /** Worlds one after the other: each from its seed alone, with what it came to. */
-import { type Course, courseOf } from "./course.ts";
+import { type Course, courseOf, courseOfLanes } from "./course.ts";
 import { PostgresPlace, SqlitePlace } from "./database-places.ts";
 import { controlledPlace, type Flaw } from "./flaws.ts";
 import { problemsOf } from "./judge.ts";
@@ -28,8 +28,13 @@ export interface WorldReport {
 
 export async function runSeed({ seed, postgresUrl, flaw, tells }: SeedTerms): Promise<WorldReport> {
   const kind = flaw === null ? placeOf(seed, postgresUrl) : "memory";
-  const place = madePlace(kind, { seed, postgresUrl, flaw });
-  const world = new World(courseOf(seed, kind), place, tells);
+  return runWorld(courseOf(seed, kind), { postgresUrl, flaw, tells });
+}
+
+async function runWorld(course: Course, { tells, ...terms }: Omit<SeedTerms, "seed">): Promise<WorldReport> {
+  const { seed, place: kind } = course;
+  const place = madePlace(kind, { seed, ...terms });
+  const world = new World(course, place, tells);
   try {
     await world.live();
     const problems = (await problemsOf(world)).map((problem) => `seed ${seed} (${kind}): ${problem}`);
@@ -40,6 +45,17 @@ export async function runSeed({ seed, postgresUrl, flaw, tells }: SeedTerms): Pr
     await world.leave();
     await place.remove();
   }
+}
+
+/** On each store a world with so many objects of Stripe, whose processes die again and again: without and with a hold-back. */
+export async function runManyLanes(lanes: number, postgresUrl: string | null): Promise<readonly WorldReport[]> {
+  const kinds = (["memory", "sqlite", "postgres"] as const).filter(
+    (kind) => kind !== "postgres" || postgresUrl !== null,
+  );
+  const courses = kinds.flatMap((kind) => [0, 20_000].map((holdBackMs) => courseOfLanes(kind, lanes, holdBackMs)));
+  const reports: WorldReport[] = [];
+  for (const course of courses) reports.push(await runWorld(course, { postgresUrl, flaw: null, tells: false }));
+  return reports;
 }
 
 async function countsOf(world: World): Promise<Record<string, number>> {

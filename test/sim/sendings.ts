@@ -37,17 +37,23 @@ export function sendingsOf(dice: Dice, temper: number): Sending[] {
   return [...sendings, ...sendings.flatMap((sending) => beside(dice, sending, temper))];
 }
 
-/** What the other ones of these sources send. */
-export function othersOf(dice: Dice, sources: readonly SourceName[], temper: number): Sending[] {
-  const sendings = sources.flatMap((source) => (source === "messages" ? [] : ofOther(dice, source, temper)));
+/**
+ * What the other ones of these sources send.
+ *
+ * @param lanes - of each source. Default: a few
+ */
+export function othersOf(dice: Dice, sources: readonly SourceName[], temper: number, lanes?: number): Sending[] {
+  const sendings = sources.flatMap((source) => (source === "messages" ? [] : ofOther(dice, source, temper, lanes)));
   return [...sendings, ...sendings.flatMap((sending) => beside(dice, sending, temper))];
 }
 
-function ofOther(dice: Dice, source: OtherSource, temper: number): Sending[] {
-  const lanes = Array.from(
-    { length: dice.whole(1, source === "code" ? 3 : 2) },
-    (_, index) => `${source}-${index + 1}`,
-  );
+function ofOther(
+  dice: Dice,
+  source: OtherSource,
+  temper: number,
+  length = dice.whole(1, source === "code" ? 3 : 2),
+): Sending[] {
+  const lanes = Array.from({ length }, (_, index) => `${source}-${index + 1}`);
   const sendings = lanes.flatMap((lane) => ofLane(dice, { lane, source, temper }));
   return dice.chance(0.1) ? [...sendings, noEvent(dice, source, false)] : sendings;
 }

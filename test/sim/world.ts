@@ -202,7 +202,13 @@ export class World implements Surroundings {
   }
 
   async events(): Promise<readonly EventRecord[]> {
-    return (await this.observer.find({ order: "oldest", limit: 1_000 })).items;
+    const events: EventRecord[] = [];
+    for (let after: number | null | undefined; after !== null; ) {
+      const page = await this.observer.find({ order: "oldest", limit: 1_000, ...(after !== undefined && { after }) });
+      events.push(...page.items);
+      after = page.next;
+    }
+    return events;
   }
 
   #running(): Process[] {
