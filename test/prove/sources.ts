@@ -21,7 +21,7 @@ import { type SourceRequestOptions, TEST_SECRET, TEST_SECRETS } from "../../src/
  */
 export type OtherSource = "code" | "builds" | "billing" | "held";
 
-export const HOLD_BACK_MS = 300;
+const HOLD_BACK_MS = 300;
 
 /** The entries of the receivers. */
 export type SourceName = "messages" | OtherSource;
@@ -81,6 +81,6 @@ function eventIn(body: Uint8Array | string): { readonly id?: unknown } {
   return JSON.parse(String(Buffer.from(body)));
 }
 
-export function digestOf(body: Uint8Array | string): string {
+function digestOf(body: Uint8Array | string): string {
   return createHash("sha256").update(body).digest("hex");
 }

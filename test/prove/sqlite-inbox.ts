@@ -35,7 +35,8 @@ interface EventRow {
   readonly message: string;
   readonly sequence: number;
   readonly kind: string;
-  readonly own: string | null;
+  /** An inbox of version 0.1 has no such column. */
+  readonly identity?: string | null;
   readonly state: number;
   readonly outcome: number | null;
   readonly attempts: number;
@@ -62,6 +63,8 @@ export function contentsOf(path: string): Contents {
 
 /** Reads the file as a crash left it, from a copy at `copyPath`, so that the restart mends the file itself. */
 export function contentsAsLeft(path: string, copyPath: string): Contents {
+  // Its process was killed before it made the file.
+  if (!existsSync(path)) return { effects: [], stored: [], integrity: "ok" };
   copyInbox(path, copyPath);
   return contentsOf(copyPath);
 }
@@ -77,14 +80,14 @@ function storedIn(db: SqliteDatabase): readonly StoredEvent[] {
   if (!has(db, "oncehook_event")) return [];
   const rows = db
     .prepare(
-      `select c.name as client, l.tag, l.message, e.seq as sequence, k.name as kind, e.identity as own, e.state, e.outcome, e.attempts
+      `select e.*, c.name as client, l.tag, l.message, e.seq as sequence, k.name as kind
        from oncehook_event e join oncehook_lane l on l.id = e.lane join oncehook_client c on c.id = l.client
        join oncehook_kind k on k.id = e.kind order by e.id`,
     )
     .all() as EventRow[];
-  return rows.map(({ client, tag, message, kind, own, state, outcome, ...rest }) =>
+  return rows.map(({ client, tag, message, kind, identity = null, state, outcome, ...rest }) =>
     storedEventOf({
-      ...{ ...rest, eventType: kind, identity: own, state: stateWord(state), outcome: outcomeWord(outcome) },
+      ...{ ...rest, eventType: kind, identity, state: stateWord(state), outcome: outcomeWord(outcome) },
       lane: { apiClientId: client, tag: tagWord(tag), messageId: message },
     }),
   );
