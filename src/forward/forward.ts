@@ -19,7 +19,7 @@ import { CheckedPublisher, messageOf, type Publish, type Publisher, publisherOpt
 /** What forwarding needs of a handler's context. */
 export type ForwardContext = Pick<
   HandlerContext,
-  "attempt" | "missing" | "replay" | "outOfOrder" | "signal" | "log" | "meta" | "rawBody"
+  "identity" | "attempt" | "missing" | "replay" | "outOfOrder" | "signal" | "log" | "meta" | "rawBody"
 >;
 
 /**
@@ -40,14 +40,17 @@ export type ForwardContext = Pick<
 export function forward(publisher: Publish | Publisher): (event: object, ctx: ForwardContext) => Promise<void> {
   const engine = new CheckedPublisher(publisherOption("forward()", publisher));
   return (event, ctx) => {
-    const { attempt, missing, replay, signal } = ctx;
+    const { attempt, missing, replay, signal, identity } = ctx;
     const circumstances = {
       ...{ attempt, missing, replay, signal },
       late: ctx.outOfOrder,
       traceparent: ctx.meta.traceparent,
     };
     // The message is of the source whose handler this is.
-    return engine.publish(messageOf(event as WebhookEvent, ctx.rawBody, circumstances, ctx.meta), ctx.log);
+    return engine.publish(
+      messageOf(event as WebhookEvent, ctx.rawBody, circumstances, { ...ctx.meta, identity }),
+      ctx.log,
+    );
   };
 }
 

@@ -1,7 +1,7 @@
 /** What a distributed engine looks like from here, and the care with which it is used: checked first, awaited, given up in time. */
 import { hash } from "node:crypto";
 import { SetupError } from "../errors.ts";
-import type { HandlerMeta } from "../inbox/handlers.ts";
+import type { HandlerContext, HandlerMeta } from "../inbox/handlers.ts";
 import { identityOf, type LaneKey } from "../inbox/lane-key.ts";
 import { sha256 } from "../internal/json.ts";
 import type { Logger } from "../internal/logger.ts";
@@ -144,7 +144,7 @@ export interface ForwardedMessage {
   readonly event: WebhookEvent;
   /** What `key` is made of. */
   readonly lane: LaneKey;
-  /** 0 for events that have no place in a sequence. */
+  /** The place in its lane: a later event of the lane has a higher number. 0 for an event by itself. */
   readonly sequence: number;
   /** 1 on the first hand-out of an event; null where nobody counts, as in `passthrough`. */
   readonly attempt: number | null;
@@ -164,16 +164,19 @@ export interface Circumstances {
   readonly missing: { readonly from: number; readonly to: number } | null;
 }
 
-/** @param place - where the inbox has it. Default: where the messaging service's event belongs */
+/** What the inbox knows of an event. */
+export type Known = Pick<HandlerMeta, "lane" | "sequence" | "eventType"> & Pick<HandlerContext, "identity">;
+
+/** @param known - default: what follows from the messaging service's event */
 export function messageOf(
   event: WebhookEvent,
   body: Uint8Array,
   circumstances: Circumstances,
-  place: Pick<HandlerMeta, "lane" | "sequence" | "eventType"> = placeOf(event, body),
+  known: Known = knownOf(event, body),
 ): ForwardedMessage {
-  const { lane, sequence, eventType } = place;
+  const { lane, sequence, eventType, identity } = known;
   return {
-    id: identityOf(lane, sequence, eventType),
+    id: identity,
     key: hash("sha256", JSON.stringify([lane.tag, lane.apiClientId, lane.messageId])),
     body,
     headers: headersOf(eventType, sequence, circumstances),
@@ -185,8 +188,10 @@ export function messageOf(
   };
 }
 
-function placeOf(event: WebhookEvent, body: Uint8Array) {
-  return { ...lanePlaceOf(event, () => sha256(body).toString("hex")), eventType: event.eventType };
+function knownOf(event: WebhookEvent, body: Uint8Array): Known {
+  const { eventType } = event;
+  const { lane, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
+  return { lane, sequence, eventType, identity: identityOf(lane, sequence, eventType, null) };
 }
 
 function headersOf(

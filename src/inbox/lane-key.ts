@@ -62,9 +62,9 @@ export function publicId({ tag, messageId }: LaneKey): string | null {
 /**
  * Hex SHA-256 of the identity's JSON array: users see it as `ctx.identity` and can use it as an idempotency key.
  *
- * @param own - the identity of an event in a `position` or `arrival` lane
+ * @param own - the identity of an event in a `position` or `arrival` lane; null in all others
  */
-export function identityOf(lane: LaneKey, sequence: number, eventType: string, own: string | null = null): string {
+export function identityOf(lane: LaneKey, sequence: number, eventType: string, own: string | null): string {
   return hash("sha256", JSON.stringify(identityParts(lane, sequence, eventType, own)));
 }
 

@@ -263,7 +263,7 @@ export function lanePlaceOf(event: WebhookEvent, bodyDigest: () => string): Even
  */
 export function eventIdentity(event: WebhookEvent, body: Uint8Array): string {
   const { lane, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
-  return identityOf(lane, sequence, event.eventType);
+  return identityOf(lane, sequence, event.eventType, null);
 }
 
 function isInteger(value: unknown): value is number {

@@ -1,9 +1,12 @@
 /** Forwarding itself, with engines of a few lines: what they are given, and what counts as acknowledged. */
 import { createHash } from "node:crypto";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type ForwardedMessage, forward, type Publish, type Publisher } from "../../src/forward/index.ts";
-import { eventIdentity, parseEvent } from "../../src/index.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import { createReceiver, eventIdentity, parseEvent } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { stripe } from "../../src/presets/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
 import { deferred, idleTurns, MINUTE, sqliteBench, until } from "../receiver/bench.ts";
 
 const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -42,6 +45,28 @@ describe("forward()", () => {
       traceparent: TRACE,
     });
     expect(message).toMatchObject({ sequence: 1, lane: { tag: "outbound", messageId: "msg_000001" } });
+  });
+
+  it("gives all events of another source's lane one key, and each the id that handlers see", async () => {
+    const engine = recording();
+    const receiver = createReceiver({
+      store: memoryStore({ volatile: true }),
+      source: stripe({ secrets: TEST_SECRETS.stripe }),
+      logger: silentLogger,
+    });
+    onTestFinished(() => receiver.stop());
+    const identities: string[] = [];
+    const handler = forward(engine.publish);
+    receiver
+      .onAny((_event, ctx) => void identities.push(ctx.identity))
+      .onAny(handler)
+      .onLate(handler);
+    for (const id of ["evt_1", "evt_2"])
+      await receiver.handle(incomingOf(signedRequest(fixtures.stripe({ id }), { source: "stripe" })));
+    await receiver.drain();
+    expect(engine.got.map(({ id }) => id)).toEqual(identities);
+    expect(new Set(identities).size).toBe(2);
+    expect(new Set(engine.got.map(({ key }) => key)).size).toBe(1);
   });
 
   it("gives all events of a message one key, and each an id of its own (EVT-12)", async () => {

@@ -44,7 +44,7 @@ describe("the names of entries", () => {
     fc.assert(
       fc.property(named, named, texts, (one, other, messageId) => {
         const [a, b] = [one, other].map((name) =>
-          identityOf({ apiClientId: clientOf(name), tag: "single", messageId }, 0, "type"),
+          identityOf({ apiClientId: clientOf(name), tag: "single", messageId }, 0, "type", null),
         );
         expect(a === b).toBe(one[0] === other[0] && one[1] === other[1]);
       }),

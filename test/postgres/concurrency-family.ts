@@ -146,7 +146,9 @@ export class PostgresFamily {
       this.putOff.events += 1;
       this.putOff.attempts += Math.max(0, attempts - runs.filter(({ event }) => event === Number(id)).length);
       await inbox.replay(Number(id));
-      this.replayed.push(identityOf({ apiClientId: "code", tag: "single", messageId: message.toString() }, 0, ""));
+      this.replayed.push(
+        identityOf({ apiClientId: "code", tag: "single", messageId: message.toString() }, 0, "", null),
+      );
     }
     await inbox.close();
   }

@@ -49,7 +49,7 @@ export const isOfStripe = (source: SourceName) => source === "billing" || source
 /** As `ctx.identity`. Stripe's events have an id; the digest of its body identifies a push. */
 export function otherIdentity(source: OtherSource, body: Uint8Array | string): string {
   const messageId = isOfStripe(source) ? String(eventIn(body).id) : digestOf(body);
-  return identityOf({ apiClientId: source, tag: "single", messageId }, 0, "");
+  return identityOf({ apiClientId: source, tag: "single", messageId }, 0, "", null);
 }
 
 /** How a push is delivered: copy 0 as it was sent, the others as one who captured the body sends it, under another id and type. */

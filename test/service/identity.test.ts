@@ -82,7 +82,7 @@ describe("identityOf()", () => {
     fc.assert(
       fc.property(key, ([laneTag, apiClientId, messageId, sequence, eventType]) => {
         const lane: LaneKey = { apiClientId, tag: laneTag, messageId };
-        const hex = identityOf(lane, sequence, eventType);
+        const hex = identityOf(lane, sequence, eventType, null);
         const parts =
           laneTag === "outbound"
             ? [laneTag, apiClientId, messageId, sequence, eventType]
@@ -101,7 +101,7 @@ describe("identityOf()", () => {
 
   it("ignores the type of events that have a lane of their own", () => {
     const lane: LaneKey = { apiClientId: "a", tag: "inbound", messageId: "m" };
-    expect(identityOf(lane, 0, "message.inbound")).toBe(identityOf(lane, 0, "x"));
+    expect(identityOf(lane, 0, "message.inbound", null)).toBe(identityOf(lane, 0, "x", null));
   });
 });
 

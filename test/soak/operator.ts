@@ -107,11 +107,11 @@ export class Operator {
     while (!(await isToday())) await sleep(LOOK_EVERY_MS);
   }
 
-  async #replay({ id, lane, sequence, eventType }: EventRecord): Promise<void> {
+  async #replay({ id, lane, sequence, eventType, identity }: EventRecord): Promise<void> {
     const { ok } = await this.#inbox.replay(id);
     if (!ok) return;
     this.replayed += 1;
-    this.#today.push(identityOf(lane, sequence, eventType));
+    this.#today.push(identityOf(lane, sequence, eventType, identity));
   }
 
   #withFile<T>(work: (db: InstanceType<typeof Database>) => T): T {
