@@ -19,6 +19,9 @@ import type { EventId, LaneId } from "./record.ts";
 import { failed, Runner, type RunnerOptions, type Verdict } from "./runner.ts";
 import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "./store.ts";
 
+/** A lane that is due now may be another process's: a drain that waits does not ask for it all the time. */
+const SHORTEST_WAIT_MS = 10;
+
 export interface WorkerOptions extends LeaseOptions, RetryPolicy, RunnerOptions, GroupCommitOptions {}
 
 export class Worker<Tx> implements ClaimDriver {
@@ -112,15 +115,20 @@ export class Worker<Tx> implements ClaimDriver {
   async drain(options: DrainOptions): Promise<DrainResult> {
     const { clock } = this.#options;
     const { budgetMs = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = options;
+    const { holdBackMs } = this.#registered.entries;
     const startedAt = clock.monotonic();
+    // All that was there is due by then, also by a store's clock, which counts whole milliseconds.
+    const end = startedAt + holdBackMs + 1;
+    let lookedAt = holdBackMs === 0 ? end : startedAt;
     let { claimed, complete } = await this.#drainReady(options);
-    while (complete && !this.#paused && !this.#stopping.signal.aborted) {
-      const waitMs = await this.#heldBackMs(startedAt + this.#registered.entries.holdBackMs);
+    while (complete && lookedAt < end && !this.#paused && !this.#stopping.signal.aborted) {
+      const waitMs = await this.#heldBackMs(end);
       if (waitMs === null) break;
       const leftMs = startedAt + budgetMs - clock.monotonic();
       if (waitMs > leftMs) return { claimed, complete: false };
-      await sleep(clock, waitMs, this.#stopping.signal);
+      if (waitMs > 0) await sleep(clock, waitMs, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return { claimed, complete: false };
+      lookedAt = clock.monotonic();
       const next = await this.#drainReady({ budgetMs: Math.max(1, leftMs - waitMs), limit: limit - claimed });
       claimed += next.claimed;
       complete = next.complete;
@@ -133,13 +141,14 @@ export class Worker<Tx> implements ClaimDriver {
     this.#ownDueAt = Math.max(this.#ownDueAt, this.#options.clock.monotonic() + ms);
   }
 
-  /** How long until events that are held back may be due, milliseconds. Null if none is until `end`. */
+  /** How long until events that are held back may be due, milliseconds: 0 once `end` has passed. Null if none is until `end`. */
   async #heldBackMs(end: number): Promise<number | null> {
     // Read before the store is asked: its answer may take long.
     const now = this.#options.clock.monotonic();
-    if (end <= now) return null;
+    if (now >= end) return 0;
     const dueInMs = await this.#nextDue();
-    if (dueInMs === null || now + dueInMs <= end) return dueInMs;
+    if (dueInMs === null) return null;
+    if (now + dueInMs <= end) return Math.max(dueInMs, SHORTEST_WAIT_MS);
     // An event that this process accepted may be in a lane of another process, which ends before the event is due.
     return this.#ownDueAt > now && this.#ownDueAt <= end ? this.#ownDueAt - now : null;
   }

@@ -104,15 +104,16 @@ describe("holdBackMs", () => {
       holdBackMs,
       toleranceMs: { past: 86_400_000, future: 86_400_000 },
     });
-    const receiver = createReceiver({ store: sqlite(), source, clock, ...common });
+    const store = sqlite();
+    const receiver = createReceiver({ store, source, clock, ...common });
     onTestFinished(() => receiver.stop());
     const seen: string[] = [];
     receiver.onAny((event) => void seen.push(event.id)).onLate((event) => void seen.push(`late ${event.id}`));
-    const send = async (id: string, second: number) => {
-      const event = { ...fixtures.stripe({ id }), created: SECOND + second, data: { object: { id: "sub_1" } } };
+    const send = async (id: string, second: number, object = "sub_1") => {
+      const event = { ...fixtures.stripe({ id }), created: SECOND + second, data: { object: { id: object } } };
       await receiver.handle(incomingOf(signedRequest(event, { source: "stripe", timestamp: clock.now() })));
     };
-    return { clock, receiver, seen, send };
+    return { clock, store, receiver, seen, send };
   }
 
   it("waits in drain() for events that are held back, within its budget", async () => {
@@ -129,6 +130,24 @@ describe("holdBackMs", () => {
     await clock.advance(500);
     expect(await short).toEqual({ claimed: 0, complete: false });
     expect(seen).toEqual(["a", "b"]);
+  });
+
+  it("is handled although it became due while the store looked", async () => {
+    const { clock, store, receiver, seen, send } = holding(2_000);
+    await send("a", 1);
+    // Another process takes what is due a moment earlier.
+    vi.spyOn(store, "nextDue").mockResolvedValueOnce(1_999);
+    const drained = receiver.drain();
+    await clock.advance(1_998);
+    const step = store.step.bind(store);
+    vi.spyOn(store, "step").mockImplementationOnce(async (turn) => {
+      const result = await step(turn);
+      await clock.advance(10);
+      return result;
+    });
+    await clock.advance(1);
+    expect(await drained).toEqual({ claimed: 1, complete: true });
+    expect(seen).toEqual(["a"]);
   });
 
   it("is handled without a cron where another process has its lane when it is due", async () => {
