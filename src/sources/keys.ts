@@ -1,6 +1,6 @@
 /** The secrets of a source besides the messaging service: what an application gives, and the keys that signatures are tried against. */
 import { Buffer } from "node:buffer";
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, createPublicKey, type KeyObject, timingSafeEqual, verify } from "node:crypto";
 import { SetupError } from "../errors.ts";
 import { invalidOption, isRecord, refuseUnknownOptions, wrongType } from "../internal/options.ts";
 import { isBuilding, isUnsetInBuild } from "../internal/process.ts";
@@ -48,6 +48,11 @@ export interface Key {
     hash: "sha256" | "sha1",
     ...parts: readonly (string | Uint8Array)[]
   ): boolean;
+  /**
+   * Whether it is an Ed25519 signature of the parts, one after the other, by a provider whose public key the secret is. The source's `key`
+   * returns the 32 bytes of that key; false for any other number of bytes.
+   */
+  signedEd25519(signature: Uint8Array, ...parts: readonly (string | Uint8Array)[]): boolean;
 }
 
 /** How the text of a secret becomes the bytes of a key: the UTF-8 bytes unless the source says otherwise. Throws for what is not a key. */
@@ -58,6 +63,7 @@ export interface SourceKeys extends CompiledKeys {
 }
 
 const MOST_KEYS = 8;
+const ED25519_BYTES = 32;
 const LONGEST_PREVIOUS_MS = 8 * 86_400_000;
 const FIRST_PLAUSIBLE_MS = 1e12;
 const SLOTS = ["current", "previous", "next"] as const;
@@ -70,6 +76,7 @@ export class SourceKey implements Key {
   readonly signer: string;
   readonly #bytes: Uint8Array;
   readonly #hmac: HmacKey;
+  #publicKey: KeyObject | undefined;
 
   constructor(slot: SourceSlot, bytes: Uint8Array, validUntil: number) {
     this.slot = slot;
@@ -97,6 +104,18 @@ export class SourceKey implements Key {
     const all = signatures instanceof Uint8Array ? [signatures] : signatures;
     return all.some((one) => one.length === expected.length && timingSafeEqual(one, expected));
   }
+
+  signedEd25519(signature: Uint8Array, ...parts: readonly (string | Uint8Array)[]): boolean {
+    if (this.#bytes.length !== ED25519_BYTES) return false;
+    this.#publicKey ??= ed25519Key(this.#bytes);
+    const message = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+    return verify(null, Buffer.concat(message), this.#publicKey, signature);
+  }
+}
+
+function ed25519Key(bytes: Uint8Array): KeyObject {
+  const x = Buffer.from(bytes).toString("base64url");
+  return createPublicKey({ format: "jwk", key: { kty: "OKP", crv: "Ed25519", x } });
 }
 
 /** All parts but the last as one text; null if bytes are among them. */
