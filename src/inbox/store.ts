@@ -346,6 +346,7 @@ export interface EventQuery {
   readonly apiClientId?: string;
   /** The name of an entry: events of that source, whichever their tenant. */
   readonly source?: string;
+  /** A message's id. Of another source: what identifies an event, such as `evt_1`, or the name of a lane, such as `sub_1`. */
   readonly messageId?: string;
   readonly externalReference?: string;
   /** The other party's number, in full. */

@@ -262,6 +262,11 @@ describe.each([
     ["late events", findSql({ late: true, limit: 10 }).sql, /oncehook_event_late/],
     ["an error", findSql({ errorCode: "x", limit: 10 }).sql, /oncehook_event_error/],
     ["a message", findSql({ messageId: "x", limit: 10 }).sql, /oncehook_lane_key \(client=\? AND tag=\? AND message=/],
+    [
+      "an event of another source",
+      findSql({ messageId: "x", limit: 10 }).sql,
+      /oncehook_event_own_identity \(identity=\?\)/,
+    ],
     ["blocked lanes, newest first", lanes(STATUS.blocked), /oncehook_lane_parked \(status=\?[^;]*(?!.*TEMP B-TREE)/],
     ["lanes in a gap", lanes(STATUS.gap), /oncehook_lane_parked \(status=\? AND rowid>/],
     ["lanes in backoff", lanes(STATUS.backoff), /oncehook_lane_parked \(status=\? AND rowid>/],

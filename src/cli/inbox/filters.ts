@@ -29,7 +29,7 @@ export function addFilterFlags(command: Command, states: readonly EventState[]):
     .option("--late", "events that came after their place had passed")
     .option("--conflict", "events of which a repeat said something else")
     .option("--type <type>", "events of this type: message.failed")
-    .option("--message <id>", "events of this message")
+    .option("--message <id>", "events of this message; of another source, an event by its id or those of a lane")
     .option("--client <id>", "events of this API client")
     .option("--source <name>", "events of this source, by its name in the receiver")
     .option("--reference <text>", "events of messages with this external reference")

@@ -81,7 +81,7 @@ function matches(event: LaneEvent, query: EventQuery): boolean {
     equals(query.eventType, event.eventType) &&
     equals(query.apiClientId, lane.key.apiClientId) &&
     equals(query.source, entryNameOf(lane.key)) &&
-    equals(query.messageId, lane.key.messageId) &&
+    (equals(query.messageId, lane.key.messageId) || query.messageId === event.identity) &&
     equals(query.externalReference, lane.externalReference) &&
     equals(query.peer, lane.peer) &&
     equals(query.errorCode, event.errorCode) &&

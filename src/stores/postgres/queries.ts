@@ -129,6 +129,10 @@ async function clientsOf(session: PgSession, source: string): Promise<readonly n
   return idsIn(await session.rows<{ id: number }>("clients_of", CLIENTS_OF, values));
 }
 
+/** Also the events of other sources with this identity, or in the lane of this name. */
+const OF_MESSAGE_OR_EVENT = `e.id = any(array(select id from {}.event where lane = any(array(${LANE_IDS_OF_MESSAGE("?")}))
+  union all select id from {}.event where identity = ?::bytea))`;
+
 function eventConditions(query: EventQuery): Conditions {
   const all = new Conditions();
   const bytes = (text: string | undefined) => (text === undefined ? undefined : textBytes(text));
@@ -140,7 +144,7 @@ function eventConditions(query: EventQuery): Conditions {
   all.add(query.late, "e.late = ?::boolean");
   all.add(query.conflict, "e.conflict = ?::boolean");
   all.add(query.errorCode === undefined ? undefined : plainText(query.errorCode), "e.error_code = ?::text");
-  all.add(bytes(query.messageId), `e.lane = any(array(${LANE_IDS_OF_MESSAGE("?")}))`);
+  all.add(bytes(query.messageId), OF_MESSAGE_OR_EVENT);
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");
   all.add(query.acceptedFrom, "e.accepted >= ?::bigint");

@@ -19,6 +19,7 @@ import {
   toQuarantine,
   toSummary,
 } from "./records.ts";
+import { IN_LANE } from "./statements.ts";
 import type { Gauge } from "./transaction.ts";
 
 // Events and quarantined bodies.
@@ -147,7 +148,8 @@ function conditionsOf(query: EventQuery): Condition[] {
   else if (query.conflict === false) add(true, "e.conflict = 0", []);
   narrow(query.errorCode, "e.error_code is not null and e.error_code = ?", "index");
   add(query.eventType, "e.kind = (select id from oncehook_kind where name = ?)");
-  narrow(query.messageId, `e.lane in (${LANES_OF_MESSAGE_OR_EVENT})`, "lane");
+  if (query.messageId !== undefined)
+    all.push({ sql: OF_MESSAGE_OR_EVENT, values: [query.messageId, query.messageId], narrow: "lane" });
   add(query.acceptedFrom, "e.accepted >= ?");
   add(query.acceptedTo, "e.accepted <= ?");
   return all;
@@ -158,7 +160,8 @@ const lanesOf = (tags: readonly number[]) => `select id from oncehook_lane
   where client in (select id from oncehook_client) and tag in (${tags.join(", ")}) and message = ?`;
 export const LANES_OF_MESSAGE = lanesOf([TAG.outbound, TAG.inbound, TAG.unlaned]);
 /** Also the events of other sources with this identity, or in the lane of this name. */
-const LANES_OF_MESSAGE_OR_EVENT = lanesOf(Object.values(TAG));
+const OF_MESSAGE_OR_EVENT = `e.id in (select id from oncehook_event ${IN_LANE} where lane in (${lanesOf(Object.values(TAG))})
+  union all select id from oncehook_event indexed by oncehook_event_own_identity where identity = ?)`;
 
 const OF_CLIENT = "l.client = (select id from oncehook_client where name = ?)";
 /** The clients of an entry: one for each tenant, and one without. */

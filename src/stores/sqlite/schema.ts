@@ -122,7 +122,7 @@ insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0),
 const sources = `
 alter table oncehook_body add column head text;
 alter table oncehook_event add column identity text;
-create unique index oncehook_event_own_identity on oncehook_event (lane, identity) where identity is not null;
+create unique index oncehook_event_own_identity on oncehook_event (identity, lane) where identity is not null;
 alter table oncehook_event add column untimed integer;
 create index oncehook_event_untimed on oncehook_event (keep, finished) where untimed = 1 and keep is not null;
 alter table oncehook_quarantine add column head text;

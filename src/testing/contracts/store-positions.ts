@@ -1,6 +1,6 @@
 /** The store contract on lanes with several events of another source: by position and by arrival. */
 import type { LaneOrder, NewEvent } from "../../inbox/record.ts";
-import type { Lease } from "../../inbox/store.ts";
+import type { EventQuery, Lease } from "../../inbox/store.ts";
 import { type Bench, bytes, type ContractCase, DAY, it, POLICY } from "./store-bench.ts";
 
 type Order = Exclude<LaneOrder, "sequence">;
@@ -125,6 +125,28 @@ export const positionCases: readonly ContractCase[] = [
     bench.expect((await bench.find())[0]).toMatchObject({ duplicates: 2, conflict: true, eventType: "message.sent" });
     bench.expect(await handled(bench)).toEqual(["a"]);
     bench.expect((await bench.accept(byPosition(bench, "a", 5))).accepted).toMatchObject([{ outcome: "duplicate" }]);
+  }),
+  it("finds the events of a lane by its name, and one event by its identity", async (bench) => {
+    const sub2 = { ...byPosition(bench, "c", 5), lane: { ...LANE, tag: "position", messageId: "sub_2" } } as const;
+    await bench.accept(
+      byPosition(bench, "a", 5),
+      byPosition(bench, "b", 6),
+      sub2,
+      bench.of("b", 1),
+      byArrival(bench, "b"),
+    );
+    const foundBy = async (messageId: string, more: Partial<EventQuery> = {}) =>
+      (await bench.find({ messageId, ...more })).map(({ lane, identity }) => [lane.tag, lane.messageId, identity]);
+    bench.expect(await foundBy("sub_2")).toEqual([["position", "sub_2", "c"]]);
+    bench.expect(await foundBy("c")).toEqual([["position", "sub_2", "c"]]);
+    bench.expect(await foundBy("b")).toEqual([
+      ["position", "sub_1", "b"],
+      ["outbound", "b", null],
+      ["arrival", "sub_1", "b"],
+    ]);
+    bench.expect((await foundBy("b", { source: "billing" })).length).toBe(2);
+    bench.expect((await foundBy("sub_1")).length).toBe(3);
+    bench.expect(await foundBy("d")).toEqual([]);
   }),
   it("keeps lanes, tags and sources apart under one identity", async (bench) => {
     const others = [
