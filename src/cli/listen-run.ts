@@ -32,7 +32,7 @@ const PRINTING_TIMEOUT_MS = 3_600_000;
 /** Resolves with the exit code once it has ended. @throws what `inWords` tells */
 export async function listen(flags: ListenFlags): Promise<number> {
   refuseSidecarFlagsAlone(flags);
-  refusePublicUrl(flags);
+  await refusePublicUrl(flags);
   const terminal = new Terminal(flags);
   const printer = new EventPrinter(process.stdout);
   const receiver = await receiverFor(flags, terminal, printer);
@@ -134,9 +134,14 @@ async function connectedSource(
   return make[name]();
 }
 
-function refusePublicUrl({ source, publicUrl }: ListenFlags): void {
-  if ((source === "twilio") === (publicUrl !== undefined)) return;
-  throw new CommandError("--source twilio and --public-url go together: Twilio signs the URL.", USAGE_MISTAKE);
+async function refusePublicUrl({ source, publicUrl }: ListenFlags): Promise<void> {
+  if ((source === "twilio") !== (publicUrl !== undefined))
+    throw new CommandError("--source twilio and --public-url go together: Twilio signs the URL.", USAGE_MISTAKE);
+  if (publicUrl === undefined) return;
+  const { isTwilioUrl } = await import("../presets/twilio.ts");
+  if (isTwilioUrl(publicUrl)) return;
+  const advice = "--public-url must be a URL such as https://example.com/webhooks, without its query.";
+  throw new CommandError(advice, USAGE_MISTAKE);
 }
 
 function refuseSidecarFlagsAlone({ forwardTo, forwardSecretFile, timeout, concurrency }: ListenFlags): void {

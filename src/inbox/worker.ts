@@ -121,7 +121,7 @@ export class Worker<Tx> implements ClaimDriver {
     const end = startedAt + holdBackMs + 1;
     let lookedAt = holdBackMs === 0 ? end : startedAt;
     let { claimed, complete } = await this.#drainReady(options);
-    while (complete && lookedAt < end && !this.#paused && !this.#stopping.signal.aborted) {
+    while (complete && lookedAt < end) {
       const waitMs = await this.#heldBackMs(end);
       if (waitMs === null) break;
       const leftMs = startedAt + budgetMs - clock.monotonic();

@@ -6,6 +6,7 @@ import { readJson } from "../internal/json.ts";
 import { invalidOption } from "../internal/options.ts";
 import {
   type Kept,
+  LONGEST_QUERY,
   type OpenEvents,
   type Parsed,
   QUERY,
@@ -15,9 +16,9 @@ import {
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { MALFORMED, MISMATCH, MISSING, parseForm, signatureBytes, signedBy, textOf } from "./signatures.ts";
+import { MALFORMED, MISMATCH, MISSING, signatureBytes, signedBy, textOf } from "./signatures.ts";
 
-/** The fields of a form, or a JSON body. Event Streams send an array. */
+/** The fields of a form, each a text, or a list of texts if it is repeated; or a JSON body. Event Streams send an array. */
 export interface TwilioEvent {
   readonly AccountSid?: string;
   readonly MessageSid?: string;
@@ -38,6 +39,7 @@ export interface TwilioOptions<Event extends object = TwilioEvent> extends Sourc
   readonly url: string;
 }
 
+const SIGNATURE = "x-twilio-signature";
 const IDEMPOTENCY_TOKEN = "i-twilio-idempotency-token";
 const MESSAGE_SID = /^[SM]M[0-9a-f]{32}$/;
 const STATUS = /^[a-z][a-z_-]{0,31}$/;
@@ -67,28 +69,33 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
   answerMs: 15_000,
   // Webhooks are sent again within 15 s or not at all, and Event Streams for hours.
   lastRetryMs: 86_400_000,
-  keep: [QUERY, IDEMPOTENCY_TOKEN],
+  keep: [QUERY, SIGNATURE, IDEMPOTENCY_TOKEN],
   verify(head, body, keys): Verdict {
-    const header = head.header("x-twilio-signature");
+    const header = head.header(SIGNATURE);
     if (header === undefined) return MISSING;
+    const { query } = head;
     const signature = signatureBytes(header, "base64", 20);
-    const digest = bodyDigestIn(head.query);
-    if (signature === null || (digest === null && hasTooManyFields(body))) return MALFORMED;
+    if (signature === null || query.length > LONGEST_QUERY) return MALFORMED;
+    const digest = bodyDigestIn(query);
     if (digest !== null && digest !== hash("sha256", body)) return MISMATCH;
-    const pairs = digest === null ? pairsOf(parseQuery(Buffer.from(body).toString(), "&", "=", { maxKeys: 0 })) : "";
-    for (const spelling of spellingsOf(url + suffixOf(head.query))) {
+    const fields = digest === null ? fieldsOf(body) : {};
+    if (fields === null) return MALFORMED;
+    const pairs = pairsOf(fields);
+    for (const spelling of spellingsOf(query === "" ? url : `${url}?${query}`)) {
+      // Otherwise a body could come in as JSON whose digest was signed as something else, or the other way round.
+      if (bodyDigestIn(spelling.split("?")[1] ?? "") !== digest) continue;
       const verdict = signedBy(keys, signature, "sha1", [spelling, pairs], null);
       if (verdict.ok) return verdict;
     }
     return MISMATCH;
   },
-  parse: (body, kept) => (bodyDigestIn(queryOf(kept)) === null ? parseForm(body) : parseJson(body)),
+  parse: (body, kept) => (isJson(kept) ? parseJson(body) : { ok: true, event: { ...fieldsOf(body) } }),
   identify(event, kept, digest) {
-    if (bodyDigestIn(queryOf(kept)) !== null) return digest();
+    if (isJson(kept)) return digest();
     const message = messageOf(event);
     if (message !== null && RANKS.has(message.status)) return `${message.sid}:${message.status}`;
-    // All that is signed, because a body can be cut into other fields, or written in another order, under the same signature.
-    return hash("sha256", suffixOf(queryOf(kept)) + pairsOf(event as Readonly<Record<string, string>>));
+    // Under one signature a form can be cut into other fields, and the query written in other ways.
+    return hash("sha256", kept.header(SIGNATURE) ?? "");
   },
   describe: (event, kept) => ({
     type: typeOf(event),
@@ -105,7 +112,7 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
  * others by the status of a message, `message.received`, `call.completed` and others by the status of a call, then the field `EventType` or
  * `type`. The statuses of a message share a lane and are handled in their order (queued, sending, sent, delivered, read); an earlier one that
  * comes later goes to `onLate`, which you must register. Their identity is the message's SID with the status. All other events are by themselves,
- * and their identity is a digest of what is signed. `ctx.header(":query")` returns the query of the URL. `secrets` is the auth token.
+ * and their identity is a digest of the signature, or of JSON. `ctx.header(":query")` returns the query of the URL. `secrets` is the auth token.
  *
  * @typeParam Event - what handlers receive
  * @throws SetupError for a wrong option or secret
@@ -119,34 +126,38 @@ export function twilio<Event extends object = TwilioEvent>(
   options: TwilioOptions<Event>,
 ): WebhookSource<OpenEvents<Event, Readonly<Record<string, Event>>, Event>> {
   const { url } = options;
-  if (typeof url !== "string" || !/^https?:\/\/[^?#]+$/.test(url) || !URL.canParse(url))
+  if (!isTwilioUrl(url))
     throw invalidOption("url", "must be the URL that you gave Twilio, without its query and fragment", url);
   // The application's type describes what the definition reads.
   return sourceOf(definitionFor(url), options as unknown as SourceOptions<TwilioEvent>, ["url"]);
 }
 
-function queryOf(kept: Kept): string {
-  return kept.header(QUERY) ?? "";
-}
-
-function suffixOf(query: string): string {
-  return query === "" ? "" : `?${query}`;
+export function isTwilioUrl(url: unknown): url is string {
+  return typeof url === "string" && /^https?:\/\/[^?#]+$/.test(url) && URL.canParse(url);
 }
 
 /** The hex SHA-256 of a JSON body; null for a form. */
-function bodyDigestIn(query: string): string | null {
+export function bodyDigestIn(query: string): string | null {
   return BODY_DIGEST.exec(query)?.[1] ?? null;
 }
 
-function hasTooManyFields(body: Uint8Array): boolean {
+function isJson(kept: Kept): boolean {
+  return bodyDigestIn(kept.header(QUERY) ?? "") !== null;
+}
+
+type Fields = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** Null for more fields than Twilio sends, and for one that could become the prototype of a copy. */
+function fieldsOf(body: Uint8Array): Fields | null {
   let fields = 1;
-  for (let at = body.indexOf(AMPERSAND); at >= 0 && fields <= MOST_FIELDS; at = body.indexOf(AMPERSAND, at + 1))
-    fields++;
-  return fields > MOST_FIELDS;
+  for (let at = body.indexOf(AMPERSAND); at >= 0; at = body.indexOf(AMPERSAND, at + 1))
+    if (++fields > MOST_FIELDS) return null;
+  const parsed = parseQuery(Buffer.from(body).toString(), "&", "=", { maxKeys: 0 });
+  return Object.hasOwn(parsed, "__proto__") ? null : parsed;
 }
 
 /** Names and values without anything between them, by name. The values of a repeated name count once each. */
-function pairsOf(fields: Readonly<Record<string, string | readonly string[] | undefined>>): string {
+function pairsOf(fields: Fields): string {
   const pairs = Object.keys(fields)
     .sort()
     .flatMap((name) => [...new Set([fields[name] ?? ""].flat())].sort().map((value) => name + value));

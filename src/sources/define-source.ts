@@ -31,7 +31,7 @@ import type {
 
 /** The headers that a source keeps beside a body: those of its list, and no others. */
 export interface Kept {
-  /** The value of a header, by its lower-case name, or the query by `:query`. Several values are joined with ", ". */
+  /** The value of a header, by its lower-case name. Several values are joined with ", ". `:query` names the query of the URL. */
   header(name: string): string | undefined;
 }
 
@@ -80,7 +80,10 @@ export interface SourceDefinition<Event extends object> {
   readonly lastRetryMs: number;
   /** How old or how far ahead a signed time may be, milliseconds. Default 300,000 both ways. Unused if no time is signed. */
   readonly toleranceMs?: { readonly past: number; readonly future: number };
-  /** Lower-case names of headers that are stored beside the body. `:query` names the query of the URL. Default: none. */
+  /**
+   * Lower-case names of headers that are stored beside the body, each cut after 1,024 characters. `:query` names the query of the URL, which is
+   * cut after 8,192. Default: none.
+   */
   readonly keep?: readonly string[];
   /** The bytes of a key from the text of a secret. Default: its UTF-8 bytes. Throws for what is not a key. */
   key?(text: string): Uint8Array;
@@ -187,7 +190,7 @@ const LONGEST_TEXT = 512;
 const LONGEST_HEADER = 1_024;
 /** Names the query of the URL in the list `keep`. No header has a colon in its name. */
 export const QUERY = ":query";
-const LONGEST_QUERY = 8_192;
+export const LONGEST_QUERY = 8_192;
 
 /**
  * Makes a source from its definition: a function that takes the secrets.
@@ -524,7 +527,7 @@ class Head implements RequestHead {
   }
 
   header(name: string): string | undefined {
-    return readHeader(this.#request.headers, name);
+    return name === QUERY ? this.query || undefined : readHeader(this.#request.headers, name);
   }
 
   get query(): string {
@@ -541,9 +544,9 @@ function isEpochMs(value: unknown): boolean {
 function keptText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, head: RequestHead): string | null {
   const kept: [string, string][] = [];
   for (const name of keep) {
-    const isQuery = name === QUERY;
-    const value = isQuery ? head.query || undefined : head.header(name);
-    if (value !== undefined) kept.push([name, value.slice(0, isQuery ? LONGEST_QUERY : LONGEST_HEADER).toWellFormed()]);
+    const longest = name === QUERY ? LONGEST_QUERY : LONGEST_HEADER;
+    const value = head.header(name)?.slice(0, longest).toWellFormed();
+    if (value !== undefined) kept.push([name, value]);
   }
   return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept));
 }
@@ -600,6 +603,6 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
   numberOption("lastRetryMs", lastRetryMs, 0, { min: 0, max: 30 * DAY_MS, unit: "ms" });
   for (const name of keep) {
     if (name !== QUERY && !HEADER_NAME.test(name))
-      throw invalidOption("keep", "must hold lower-case names of headers", name);
+      throw invalidOption("keep", 'must hold lower-case names of headers, or ":query"', name);
   }
 }

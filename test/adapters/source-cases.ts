@@ -189,7 +189,8 @@ async function receiving(
   >;
   const receiver = createReceiver({ store, source, ack, logger: silentLogger });
   onTestFinished(() => receiver.stop());
-  const names = Object.keys(preset.sign(0, {}).headers);
+  // The signature of Twilio is kept too, and depends on the secret.
+  const names = Object.keys(preset.sign(0, {}).headers).filter((name) => name !== "x-twilio-signature");
   const seen: Seen[] = [];
   if (["stripe", "shopify", "twilio"].includes(source.preset)) receiver.onLate(() => expect.fail("Nothing is late."));
   receiver.on(preset.type, (event, ctx) => {

@@ -91,6 +91,34 @@ describe("events that begin their messages", () => {
     for (const row of stored) expect(row.is_whole).toBe(true);
   });
 
+  it("without a signed time say nothing about the newest one, and are counted", async () => {
+    const { one, onesPool } = await known();
+    const { newestSignedAt } = await one.store.stats();
+    const ahead = { lane: { tag: "single" }, untimed: true, signedAt: one.clock.now() + 60_000 } as const;
+    expect(await sentBy(onesPool, () => one.accept(one.of("a", 0, ahead)))).toEqual(["accept_fresh_of_source"]);
+    const stats = { newestSignedAt, gauges: { pending: 2 }, counters: { accepted: 2 } };
+    expect(await one.store.stats()).toMatchObject(stats);
+  });
+
+  it("are not held up by events of another source that are not the first", async () => {
+    const { one, onesPool } = await known();
+    const paid = (identity: string, at: number) =>
+      one.of("sub_1", at, { lane: { tag: "position" }, identity, gapWaitMs: 0 });
+    const isShared = () => one.store.acceptsQuickly?.(paid("any", 9));
+    await one.accept(paid("a", 1));
+    for (const [number, turns] of [16, 32].entries()) {
+      expect(isShared()).toBe(true);
+      const sent = await sentBy(onesPool, () => one.accept(paid(`b${number}`, 2 + number)));
+      expect(sent.slice(0, 2)).toEqual(["accept_fresh_of_source", expect.stringMatching(/^begin/)]);
+      expect(await sentBy(onesPool, () => one.accept(one.of(`m${number}`, 1)))).toEqual(ONE_STATEMENT);
+      for (let turn = 0; turn < turns; turn++) {
+        expect(isShared()).toBe(false);
+        await one.accept(paid(`${number} ${turn}`, 10));
+      }
+    }
+    expect(isShared()).toBe(true);
+  });
+
   it("do not wait for one of a lower position", async () => {
     const { one, onesPool } = await known();
     const position = { lane: { tag: "position" }, identity: "evt_1" } as const;

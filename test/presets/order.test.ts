@@ -205,6 +205,17 @@ describe("holdBackMs", () => {
     expect(nextDue.mock.calls.length).toBeLessThan(500);
   });
 
+  it("is not waited for while the receiver is paused", async () => {
+    const { clock, receiver, seen, send } = holding(2_000);
+    await send("a", 1);
+    const drained = receiver.drain();
+    await clock.advance(500);
+    receiver.pause();
+    await clock.advance(1_600);
+    expect(await drained).toEqual({ claimed: 0, complete: false });
+    expect([await receiver.drain(), seen]).toEqual([{ claimed: 0, complete: false }, []]);
+  });
+
   it("is ended by stop()", async () => {
     const { receiver, seen, send } = holding(60_000);
     await send("a", 1);

@@ -90,10 +90,13 @@ describe("twilio()", () => {
     expect(late).toEqual([]);
   });
 
-  it.each(["", "a=1&a=2", "__proto__=x"])("quarantines the form %j", async (form) => {
-    const { receiver, send } = receiving();
+  it.each([
+    ["", {}],
+    ["a=1&a=2&b=3", { a: ["1", "2"], b: "3" }],
+  ])("takes the form %j as %j", async (form, event) => {
+    const { seen, send } = receiving();
     expect(await send(form)).toEqual(ACCEPTED);
-    expect((await receiver.inbox.findQuarantined({})).items).toHaveLength(1);
+    expect(seen).toEqual([{ type: "unknown", event, query: undefined }]);
   });
 
   it("quarantines JSON that is not an object, and replays none of it as a form", async () => {
@@ -103,12 +106,15 @@ describe("twilio()", () => {
     await expect(receiver.inbox.replayQuarantined(id)).rejects.toThrow(/not_an_object/);
   });
 
-  it("refuses more than 1,000 fields before it verifies", async () => {
+  it("refuses more than 1,000 fields, a query that would be cut, and a field __proto__", async () => {
     const { receiver, send } = receiving();
     const form = (fields: number) => Array.from({ length: fields }, (_, n) => `f${n}=x`).join("&");
     expect(await send(form(1_000))).toEqual(ACCEPTED);
     expect((await send(form(1_001)))[0]).toBe(401);
-    expect(receiver.counters).toMatchObject({ "refused:malformed_signature": 1 });
+    expect(await send("a=1", `?${"q".repeat(8_192)}`)).toEqual(ACCEPTED);
+    expect((await send("a=1", `?${"q".repeat(8_193)}`))[0]).toBe(401);
+    expect((await send("__proto__=x"))[0]).toBe(401);
+    expect(receiver.counters).toMatchObject({ "refused:malformed_signature": 3 });
   });
 
   it.each(["example.com/webhooks", `${URL}?a=1`, `${URL}#rc=5`, "ftp://example.com", ""])(
@@ -156,6 +162,44 @@ describe("a captured webhook of twilio()", () => {
         await handle(replay({ [rest.slice(0, middle)]: rest.slice(middle) }, isQuery ? text.slice(0, end) : ""));
     }
     expect(seen.map(({ type }) => type)).toEqual(["message.delivered", "unknown"]);
+  });
+
+  it("is a repeat under another spelling of its query", async () => {
+    const { seen, handle } = receiving();
+    const call = { AccountSid: "AC1", CallSid: "CA1", CallStatus: "completed" };
+    const { headers, body } = signedRequest(call, { source: "twilio", url: `${URL}?order=7` });
+    const spellings = ["order=7", "order=%37", "%6frder=7", "&order=7", "order=7&", "&&order=7", "o%72der=7"];
+    for (const spelling of spellings) {
+      const incoming = incomingOf({ method: "POST" as const, headers, body });
+      expect(await handle({ ...incoming, url: `/webhooks?${spelling}` })).toEqual(ACCEPTED);
+    }
+    expect(seen.map(({ type }) => type)).toEqual(["call.completed"]);
+  });
+
+  it("is a repeat with a field that is repeated", async () => {
+    const { receiver, seen, handle } = receiving();
+    const call = { AccountSid: "AC1", CallSid: "CA1", CallStatus: "completed" };
+    const { headers, body } = signedRequest(call, { source: "twilio", url: URL });
+    for (let times = 0; times < 20; times++) {
+      const repeated = Buffer.concat([body, Buffer.from("&CallSid=CA1".repeat(times))]);
+      expect(await handle(incomingOf({ method: "POST" as const, headers, body: repeated }))).toEqual(ACCEPTED);
+    }
+    expect(seen).toHaveLength(1);
+    expect((await receiver.inbox.findQuarantined({})).items).toEqual([]);
+  });
+
+  it("brings in no JSON whose digest was text in a field", async () => {
+    const { seen, handle } = receiving();
+    const evil = Buffer.from('{"type":"evil"}');
+    const digest = createHash("sha256").update(evil).digest("hex");
+    const Body = `&bodySHA256=a&bodySHA256=${digest}&z=`;
+    const captured = { AccountSid: "AC1", From: "12345", To: "54321", Body };
+    const { headers } = signedRequest(captured, { source: "twilio", url: `${URL}?order=7` });
+    // Written in the usual order, this is the text that was signed.
+    const query = `order=7AccountSidAC1Body&bodySHA256=a&z=From12345To54321&bodySHA256=${digest}`;
+    const incoming = { ...incomingOf({ method: "POST" as const, headers, body: evil }), url: `/webhooks?${query}` };
+    expect((await handle(incoming))[0]).toBe(401);
+    expect(seen).toEqual([]);
   });
 
   it("cannot be given another status", async () => {

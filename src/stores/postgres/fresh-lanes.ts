@@ -1,9 +1,9 @@
 /**
- * Accepts events that are each the first of a message, in one statement and one round trip: a lane that does not exist needs no lock, and
+ * Accepts events that are each the first of a lane, in one statement and one round trip: a lane that does not exist needs no lock, and
  * its next step can be decided without reading anything.
  */
 import { gapBefore, PLACES } from "../../inbox/gap.ts";
-import { ORDERS } from "../../inbox/lane-key.ts";
+import { isSharedLane, ORDERS } from "../../inbox/lane-key.ts";
 import { laneKeyText } from "../../inbox/lane-state.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
@@ -70,10 +70,42 @@ interface Accepted {
 
 /** After a refusal, this many batches take the ordinary way: deliveries repeat in bursts, and each would be tried twice. */
 const TURNS_AFTER_REFUSAL = 16;
+/** Whether an event of another source is the first of a shared lane is a guess. Each wrong one in a row doubles the wait, up to this. */
+const MOST_TURNS = 1_024;
+
+/** How many batches still take the ordinary way. */
+class Pause {
+  readonly #most: number;
+  #turns = 0;
+  #next = TURNS_AFTER_REFUSAL;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get isOver(): boolean {
+    return this.#turns === 0;
+  }
+
+  pass(): void {
+    this.#turns -= 1;
+  }
+
+  begin(): void {
+    this.#turns = this.#next;
+    this.#next = Math.min(this.#most, this.#next * 2);
+  }
+
+  reset(): void {
+    this.#next = TURNS_AFTER_REFUSAL;
+  }
+}
 
 export class FreshLanes {
   readonly #inbox: PgInbox;
-  #turnsToPass = 0;
+  readonly #ownPause = new Pause(TURNS_AFTER_REFUSAL);
+  /** Of batches with an event of a shared lane. They must not hold up those without. */
+  readonly #sharedPause = new Pause(MOST_TURNS);
 
   constructor(inbox: PgInbox) {
     this.#inbox = inbox;
@@ -81,7 +113,7 @@ export class FreshLanes {
 
   /** Whether a batch of such events alone would be tried. */
   mayTake(event: NewEvent): boolean {
-    return this.#turnsToPass === 0 && isFirst(event, this.#inbox.rules);
+    return this.#pauseOf([event]).isOver && isFirst(event, this.#inbox.rules);
   }
 
   /**
@@ -92,23 +124,30 @@ export class FreshLanes {
    */
   async run(turn: Turn<PgClient>): Promise<TurnResult | null> {
     if (!acceptsAlone(turn) || !this.#areFresh(turn.accepts)) return null;
-    if (this.#turnsToPass > 0) {
-      this.#turnsToPass -= 1;
+    const pause = this.#pauseOf(turn.accepts);
+    if (!pause.isOver) {
+      pause.pass();
       return null;
     }
     const accepted = await this.#inbox
       .inStatement((session, slot) => this.#accept(session, turn.accepts, slot))
-      .catch((error: unknown) => this.#passAfter(error));
-    return accepted === null ? null : resultOf(accepted);
+      .catch((error: unknown) => this.#passAfter(error, pause));
+    if (accepted === null) return null;
+    pause.reset();
+    return resultOf(accepted);
   }
 
-  #passAfter(error: unknown): null {
+  #pauseOf(events: readonly NewEvent[]): Pause {
+    return events.some(({ lane }) => isSharedLane(lane.tag)) ? this.#sharedPause : this.#ownPause;
+  }
+
+  #passAfter(error: unknown, pause: Pause): null {
     if (!isRefusal(error) && !isUnsent(error)) throw error;
     if (isOutdated(error)) {
       this.#inbox.names.forget();
       return null;
     }
-    this.#turnsToPass = TURNS_AFTER_REFUSAL;
+    pause.begin();
     return null;
   }
 
