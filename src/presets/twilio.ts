@@ -83,7 +83,7 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
     const pairs = pairsOf(fields);
     for (const spelling of spellingsOf(query === "" ? url : `${url}?${query}`)) {
       // Otherwise a body could come in as JSON whose digest was signed as something else, or the other way round.
-      if (bodyDigestIn(spelling.split("?")[1] ?? "") !== digest) continue;
+      if (bodyDigestIn(queryIn(spelling)) !== digest) continue;
       const verdict = signedBy(keys, signature, "sha1", [spelling, pairs], null);
       if (verdict.ok) return verdict;
     }
@@ -134,6 +134,12 @@ export function twilio<Event extends object = TwilioEvent>(
 
 export function isTwilioUrl(url: unknown): url is string {
   return typeof url === "string" && /^https?:\/\/[^?#]+$/.test(url) && URL.canParse(url);
+}
+
+/** Empty if the URL has none. */
+export function queryIn(url: string): string {
+  const mark = url.indexOf("?");
+  return mark < 0 ? "" : url.slice(mark + 1);
 }
 
 /** The hex SHA-256 of a JSON body; null for a form. */

@@ -1,7 +1,7 @@
 /** Requests of other sources, signed as their providers sign them, and an event of each. */
 import { createHmac } from "node:crypto";
 import { refuseUnknownOptions } from "../internal/options.ts";
-import { bodyDigestIn } from "../presets/twilio.ts";
+import { bodyDigestIn, queryIn } from "../presets/twilio.ts";
 
 /** The presets of oncehook/sources whose requests can be signed here. */
 export type SignedSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack" | "twilio";
@@ -76,7 +76,7 @@ const SIGNERS: Readonly<Record<SignedSource, Signer>> = {
 
 /** Whether events of this source are sent as a form to this URL, and not as JSON. */
 export function isFormOf(source: SignedSource, url: string): boolean {
-  return source === "twilio" && bodyDigestIn(url.split("?")[1] ?? "") === null;
+  return source === "twilio" && bodyDigestIn(queryIn(url)) === null;
 }
 
 /** The headers of one delivery. */

@@ -271,7 +271,7 @@ function twilioJudge(hook: string): Judge {
         { body: form, query: "" },
         { body: form, query: "name=O'Hara&q=a%20b+c" },
         { body: json, query: `bodySHA256=${digest}` },
-        { body: json, query: `id=1&bodySHA256=${digest}` },
+        { body: json, query: `id=1?&bodySHA256=${digest}` },
       ];
       return contents[run % contents.length] as Content;
     },
