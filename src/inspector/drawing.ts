@@ -1,7 +1,7 @@
 /** The story of a message, as the page draws it: what arrived when, what was handled when, and why something waited. Pure. */
 
 import { gapBefore } from "../inbox/gap.ts";
-import { type LaneOrder, ORDERS } from "../inbox/lane-key.ts";
+import { isSharedLane, type LaneOrder, ORDERS } from "../inbox/lane-key.ts";
 import type { AttemptRecord, EventId, EventRecord, GapRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
 import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
 import { isTerminal } from "../service/parse.ts";
@@ -86,11 +86,12 @@ interface Scene {
 function sceneOf(lane: LaneRecord): Scene {
   const { events } = lane;
   const order = ORDERS[lane.key.tag];
-  const hasPlaces = order === "position" || order === "arrival";
   return {
     lane,
     order,
-    places: hasPlaces ? new Map([...events].sort(bySequence).map((event, index) => [event, index + 1])) : null,
+    places: isSharedLane(lane.key.tag)
+      ? new Map([...events].sort(bySequence).map((event, index) => [event, index + 1]))
+      : null,
     arrivals: [...events].sort((a, b) => a.id - b.id),
     handOuts: events.filter(wasHandedOut).sort((a, b) => a.startedAt - b.startedAt || byTurn(a, b)),
     late: new Set(events.filter((event) => cameLate(lane, event))),

@@ -1,6 +1,6 @@
 /** What presets share: reading JSON bodies, signatures and timestamps as their providers write them. */
 import { Buffer } from "node:buffer";
-import { parse as parseQuery } from "node:querystring";
+import { type ParsedUrlQuery, parse as parseQuery } from "node:querystring";
 import { readJson } from "../internal/json.ts";
 import { isRecord } from "../internal/options.ts";
 import type { Parsed, Verdict } from "../sources/define-source.ts";
@@ -37,12 +37,10 @@ export function parseObject<Event extends object>(body: Uint8Array): Parsed<Even
   return { ok: true, event: read.value as Event };
 }
 
-/** Parses a body that is a form: at least one field, and none twice. */
-export function parseForm(body: Uint8Array): Parsed<Readonly<Record<string, string>>> {
+/** The fields of a form; a repeated one is a list. Null if one of them could become the prototype of a copy. */
+export function formFields(body: Uint8Array): ParsedUrlQuery | null {
   const fields = parseQuery(Buffer.from(body).toString(), "&", "=", { maxKeys: 0 });
-  const pairs = Object.entries(fields).filter((pair): pair is [string, string] => typeof pair[1] === "string");
-  const isWrong = pairs.length === 0 || pairs.length < Object.keys(fields).length || Object.hasOwn(fields, "__proto__");
-  return isWrong ? { ok: false, code: "invalid_form" } : { ok: true, event: Object.fromEntries(pairs) };
+  return Object.hasOwn(fields, "__proto__") ? null : fields;
 }
 
 /** The bytes of a signature in one spelling only; null for any other text. */

@@ -8,7 +8,7 @@ import {
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
 import { hmacDefinition } from "./hmac-source.ts";
-import { parseForm, parseObject, textOf } from "./signatures.ts";
+import { formFields, parseObject, textOf } from "./signatures.ts";
 
 /** A delivery of the Events API, the fields of a slash command, or the payload of an interaction. */
 export interface SlackEvent {
@@ -58,9 +58,11 @@ const definition: SourceDefinition<SlackEvent> = {
 
 /** A slash command's fields, or an interaction's JSON in its field `payload`. */
 function parseFields(body: Uint8Array): Parsed<SlackEvent> {
-  const form = parseForm(body);
-  const payload = form.ok ? form.event.payload : undefined;
-  return payload === undefined ? form : parseObject(Buffer.from(payload));
+  const fields = Object.entries(formFields(body) ?? {});
+  const isWrong = fields.length === 0 || fields.some(([, value]) => typeof value !== "string");
+  if (isWrong) return { ok: false, code: "invalid_form" };
+  const event: SlackEvent = Object.fromEntries(fields);
+  return typeof event.payload === "string" ? parseObject(Buffer.from(event.payload)) : { ok: true, event };
 }
 
 /**

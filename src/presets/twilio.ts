@@ -1,7 +1,6 @@
 /** Twilio's webhooks: status callbacks, incoming messages, calls, and JSON such as that of Event Streams. */
-import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
-import { parse as parseQuery, stringify as stringifyQuery } from "node:querystring";
+import { type ParsedUrlQuery, parse as parseQuery, stringify as stringifyQuery } from "node:querystring";
 import { readJson } from "../internal/json.ts";
 import { invalidOption } from "../internal/options.ts";
 import {
@@ -10,13 +9,14 @@ import {
   type OpenEvents,
   type Parsed,
   QUERY,
+  queryIn,
   type SourceDefinition,
   type SourceOptions,
   sourceOf,
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { MALFORMED, MISMATCH, MISSING, signatureBytes, signedBy, textOf } from "./signatures.ts";
+import { formFields, MALFORMED, MISMATCH, MISSING, signatureBytes, signedBy, textOf } from "./signatures.ts";
 
 /** The fields of a form, each a text, or a list of texts if it is repeated; or a JSON body. Event Streams send an array. */
 export interface TwilioEvent {
@@ -136,12 +136,6 @@ export function isTwilioUrl(url: unknown): url is string {
   return typeof url === "string" && /^https?:\/\/[^?#]+$/.test(url) && URL.canParse(url);
 }
 
-/** Empty if the URL has none. */
-export function queryIn(url: string): string {
-  const mark = url.indexOf("?");
-  return mark < 0 ? "" : url.slice(mark + 1);
-}
-
 /** The hex SHA-256 of a JSON body; null for a form. */
 export function bodyDigestIn(query: string): string | null {
   return BODY_DIGEST.exec(query)?.[1] ?? null;
@@ -151,19 +145,16 @@ function isJson(kept: Kept): boolean {
   return bodyDigestIn(kept.header(QUERY) ?? "") !== null;
 }
 
-type Fields = Readonly<Record<string, string | readonly string[] | undefined>>;
-
-/** Null for more fields than Twilio sends, and for one that could become the prototype of a copy. */
-function fieldsOf(body: Uint8Array): Fields | null {
+/** Null for more fields than Twilio sends, and as `formFields`. */
+function fieldsOf(body: Uint8Array): ParsedUrlQuery | null {
   let fields = 1;
   for (let at = body.indexOf(AMPERSAND); at >= 0; at = body.indexOf(AMPERSAND, at + 1))
     if (++fields > MOST_FIELDS) return null;
-  const parsed = parseQuery(Buffer.from(body).toString(), "&", "=", { maxKeys: 0 });
-  return Object.hasOwn(parsed, "__proto__") ? null : parsed;
+  return formFields(body);
 }
 
 /** Names and values without anything between them, by name. The values of a repeated name count once each. */
-function pairsOf(fields: Fields): string {
+function pairsOf(fields: ParsedUrlQuery): string {
   const pairs = Object.keys(fields)
     .sort()
     .flatMap((name) => [...new Set([fields[name] ?? ""].flat())].sort().map((value) => name + value));

@@ -190,6 +190,7 @@ const LONGEST_TEXT = 512;
 const LONGEST_HEADER = 1_024;
 /** Names the query of the URL in the list `keep`. No header has a colon in its name. */
 export const QUERY = ":query";
+/** Characters. */
 export const LONGEST_QUERY = 8_192;
 
 /**
@@ -531,10 +532,15 @@ class Head implements RequestHead {
   }
 
   get query(): string {
-    const [target = ""] = (this.#request.url ?? "").split("#", 1);
-    const mark = target.indexOf("?");
-    return mark === -1 ? "" : target.slice(mark + 1);
+    return queryIn(this.#request.url ?? "");
   }
+}
+
+/** The query of a path or a URL, without the question mark. Empty if there is none. */
+export function queryIn(url: string): string {
+  const [target = ""] = url.split("#", 1);
+  const mark = target.indexOf("?");
+  return mark === -1 ? "" : target.slice(mark + 1);
 }
 
 function isEpochMs(value: unknown): boolean {

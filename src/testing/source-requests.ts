@@ -1,7 +1,8 @@
 /** Requests of other sources, signed as their providers sign them, and an event of each. */
 import { createHmac } from "node:crypto";
 import { refuseUnknownOptions } from "../internal/options.ts";
-import { bodyDigestIn, queryIn } from "../presets/twilio.ts";
+import { bodyDigestIn } from "../presets/twilio.ts";
+import { queryIn } from "../sources/define-source.ts";
 
 /** The presets of oncehook/sources whose requests can be signed here. */
 export type SignedSource = "standard-webhooks" | "stripe" | "github" | "shopify" | "slack" | "twilio";
