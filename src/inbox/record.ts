@@ -41,7 +41,7 @@ export interface NewEvent {
   readonly identity?: string | undefined;
   /**
    * 0 for events without a sequence. In a `position` lane: the position, 0 to 9 × 10¹²; the store gives the event a sequence of its own
-   * (`sequenceOf` in `src/inbox/lane.ts`), and in an `arrival` lane too.
+   * (`arrivalOf` in `src/inbox/lane.ts`), and in an `arrival` lane too.
    */
   readonly sequence: number;
   readonly eventType: string;

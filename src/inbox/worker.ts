@@ -109,8 +109,9 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   /**
-   * Handles what is ready now, without waiting for gaps or backoffs. Rejects if the store fails meanwhile. Where a source holds events back,
-   * it waits for those that were there when it began: the process may not run again for a while.
+   * Handles what is ready now. Rejects if the store fails meanwhile. Where a source holds events back, it waits for those that were there when
+   * it began, because the process may not run again for a while. The store reports no reason, so gaps and backoffs that end by then are waited
+   * for too.
    */
   async drain(options: DrainOptions): Promise<DrainResult> {
     const { clock } = this.#options;

@@ -68,6 +68,6 @@ async function unseen(seed: number, say: Terms["say"]): Promise<string[]> {
 function lineOf(outcome: Outcome): string {
   const { kills, cutShort, acknowledged, unanswered, handedOutAgain, refused, late, breaches, recovery } = outcome;
   const traffic = `${kills} kills (${cutShort} in a recovery), ${acknowledged} acknowledged, ${unanswered} cut off`;
-  const again = `${handedOutAgain} handed out again, ${refused} forged refused, ${lateLine(late)}`;
+  const again = `${handedOutAgain} passed to a handler again, ${refused} forged refused, ${lateLine(late)}`;
   return `${traffic}, ${again}; ${recoveryLine(recovery)}: ${breachCounts(breaches)}`;
 }

@@ -135,7 +135,7 @@ describe("holdBackMs", () => {
   it("is handled although it became due while the store looked", async () => {
     const { clock, store, receiver, seen, send } = holding(2_000);
     await send("a", 1);
-    // Another process takes what is due a moment earlier.
+    // Another process takes an event that is due a moment earlier.
     vi.spyOn(store, "nextDue").mockResolvedValueOnce(1_999);
     const drained = receiver.drain();
     await clock.advance(1_998);

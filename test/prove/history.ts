@@ -106,7 +106,7 @@ export function breachCounts(breaches: readonly Breach[]): string {
   return [...byKind(breaches)].map(([kind, found]) => `${found.length} ${kind}`).join(", ");
 }
 
-/** What a handler's effect says of its event. `own`: what the handler knows without the inbox. */
+/** The effect of an event, as its handler writes it. `own`: what the handler knows without the inbox. */
 export function effectOf(ctx: HandlerContext<unknown>, own: Partial<HandledEffect> = {}): HandledEffect {
   const { identity, meta, attempt, outOfOrder, replay } = ctx;
   const { lane, sequence } = meta;

@@ -117,7 +117,7 @@ export class FreshLanes {
   }
 
   /**
-   * Runs a batch that only accepts such events. Null if the batch does more, if an event is not the first of its message after all, or on
+   * Runs a batch that only accepts such events. Null if the batch does more, if an event is not the first of its lane after all, or on
    * any other obstacle: then nothing was written. Run the batch in the ordinary way, which reports the reason.
    *
    * @throws an error that leaves open whether the batch was written
@@ -151,7 +151,7 @@ export class FreshLanes {
     return null;
   }
 
-  /** Whether each event may be the first of a message, with known names. */
+  /** Whether each event may be the first of its lane, with known names. */
   #areFresh(events: readonly NewEvent[]): boolean {
     const { names, rules } = this.#inbox;
     if (!events.every((event) => isFirst(event, rules)) || !names.knows(events)) return false;
