@@ -34,13 +34,12 @@ export async function throughFakedPattern(pattern: Pattern, library: string): Pr
         ...{ FAKETIME_DONT_FAKE_MONOTONIC: "1", DONT_FAKE_MONOTONIC: "1" },
       },
     );
-    const loading = subject.load();
+    subject.begin();
     for (const aheadMs of [0, ...pattern.settings, 0]) {
       set(aheadMs);
       await sleep(SETTING_MS);
     }
     const unfinished = await subject.finish();
-    await loading;
     const problems = [...unfinished, ...(await subject.stop())];
     const refused = subject.answers.filter(({ status }) => status === 401).length;
     // An hour or two ahead a timestamp may still be within its tolerance; years it is not.

@@ -47,8 +47,8 @@ export class Subject {
   readonly #path: string;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: MOST_UNDER_WAY });
   readonly #underWay = new Set<Promise<void>>();
-  #messages = 0;
-  #sends = true;
+  #goesOn = true;
+  #run: Promise<void> | null = null;
   #gaveUp = false;
 
   private constructor(child: Child, port: number, path: string) {
@@ -65,24 +65,19 @@ export class Subject {
   }
 
   /** Sends new events until `finish` is called. */
-  async load(): Promise<void> {
-    while (this.#sends) {
-      for (const event of lifecycle({ messageId: `msg_${++this.#messages}`, occurredAt: Date.now() })) {
-        while (this.#underWay.size >= MOST_UNDER_WAY) await sleep(EVERY_MS);
-        const task = this.#untilAcknowledged(event).finally(() => this.#underWay.delete(task));
-        this.#underWay.add(task);
-        await sleep(EVERY_MS);
-      }
-    }
+  begin(): void {
+    this.#run ??= this.#sendAll();
   }
 
-  /** Sends nothing new, and ends when all that was sent is acknowledged; a line for what is not. */
+  /** Resolves when the last message is sent whole and all that was sent is acknowledged; returns a line for what is not. */
   async finish(): Promise<readonly string[]> {
-    this.#sends = false;
+    this.#goesOn = false;
     const timer = setTimeout(() => {
       this.#gaveUp = true;
     }, DRAINED_WITHIN_MS);
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+    // Between two events of a message nothing may be under way.
+    await this.#run;
+    await Promise.all(this.#underWay);
     clearTimeout(timer);
     this.#agent.destroy();
     const left = this.sent.length - this.acknowledged.length;
@@ -110,6 +105,17 @@ export class Subject {
       while (this.child.strangeEnd === null && !isDone() && performance.now() < deadline) await sleep(LOOK_EVERY_MS);
     } finally {
       db.close();
+    }
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let message = 1; this.#goesOn; message++) {
+      for (const event of lifecycle({ messageId: `msg_${message}`, occurredAt: Date.now() })) {
+        while (this.#underWay.size >= MOST_UNDER_WAY) await sleep(EVERY_MS);
+        const task = this.#untilAcknowledged(event).finally(() => this.#underWay.delete(task));
+        this.#underWay.add(task);
+        await sleep(EVERY_MS);
+      }
     }
   }
 

@@ -33,11 +33,10 @@ export async function throughWindows(fault: Fault, count: number, answersFirst =
   const path = join(folder, "inbox.db");
   try {
     const subject = await Subject.start({ path, busyTimeoutMs: BUSY_TIMEOUT_MS, answersFirst });
-    const loading = subject.load();
+    subject.begin();
     const windows: WindowReport[] = [];
     for (let index = 0; index < count; index++) windows.push(await oneWindow(subject, fault, path));
     const unfinished = await subject.finish();
-    await loading;
     const problems = [...unfinished, ...(await subject.stop()), ...strangeAnswers(subject.answers)];
     const { effects, stored, integrity } = contentsOf(path);
     if (integrity !== "ok") problems.push(`the file is damaged: ${integrity}`);

@@ -99,7 +99,7 @@ async function runIn(copy: string, programme: string): Promise<Omit<Finding, "se
   if (code === 0 && last.startsWith(`pass  ${programme}: `)) return { verdict: "pass", problems };
   if (code === 1 && last.startsWith(`FAIL  ${programme}: `)) return { verdict: "FAIL", problems };
   const error = said.errors.split("\n").find((line) => /^\w*Error\b/.test(line)) ?? said.errors.slice(-SHOWN);
-  return { verdict: "broke", problems: [`it ended with ${code}: ${last} ${error}`] };
+  return { verdict: "broke", problems: [`it ended with ${code}: ${[...problems, last, error].join(" ")}`] };
 }
 
 function endGroup({ pid }: ChildProcess): void {
