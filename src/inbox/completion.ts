@@ -35,7 +35,7 @@ export interface RetryPolicy {
  * @param probeDelayMs - set for a probe of a paused worker: if it fails, it is released with its attempt, for so long
  */
 export function settleFor<Tx>(
-  lease: LeaseRef & Pick<Lease, "attempt">,
+  lease: LeaseRef & Pick<Lease, "attempt" | "key">,
   verdict: Verdict<Tx>,
   { durationMs, probeDelayMs }: { readonly durationMs: number; readonly probeDelayMs: number | null },
   { maxAttempts, onDead, random }: RetryPolicy,

@@ -5,7 +5,7 @@ import { suggestion } from "../internal/options.ts";
 import type { Instruments } from "./instrumentation.ts";
 import { entryNameOf, entryNameOfScope, type LaneKey } from "./lane-key.ts";
 import type { EventNotice, NewEvent, QuarantineRecord } from "./record.ts";
-import type { Effect, EntryPreset, Turn } from "./store.ts";
+import type { DeclaredEffect, EffectFunction, EntryPreset, Turn } from "./store.ts";
 
 /** A handler. Its result is awaited and otherwise ignored. If it throws, the event is retried. */
 export type Handler<E, Tx> = (event: E, ctx: HandlerContext<Tx>) => unknown;
@@ -224,15 +224,21 @@ export interface HandlerContext<Tx = unknown> {
   readonly signal: AbortSignal;
   /**
    * Registers a write to the inbox's own database. After all handlers of the event returned, the effects run in order, in the
-   * transaction that completes the event: exactly once. Synchronous on SQLite.
+   * transaction that completes the event: exactly once.
    *
-   * The connection works only while effects run. Write with this connection only: other writes are not in the transaction.
+   * The first choice is one statement or a few, `ctx.commit({ text, values })`, or an array of them, or what a query builder makes of
+   * its query (Drizzle's `toSQL()`, Kysely's `compile()`, Knex's `toSQL().toNative()`). On Postgres the statements of many events are
+   * sent together, without waiting for the answers.
+   *
+   * A function can read, decide and use an ORM: `ctx.commit((tx) => …)`. It is synchronous on SQLite. Its connection works only while
+   * effects run. Write with this connection only: other writes are not in the transaction.
    * @throws LeaseLost when the event is already completed
    * @throws SetupError `async_effect` for an async function on SQLite, and for a generator function; `invalid_argument` for a
-   *   function without a parameter, except with the option `effects` of `sqliteStore`
+   *   function without a parameter, except with the option `effects` of `sqliteStore`, for a text that begins or ends a transaction or
+   *   changes a setting, and for anything else that is not an effect
    * @throws SetupError `effects_unsupported` with a store that has no transactions
    */
-  commit(effect: Effect<Tx>): void;
+  commit(effect: EffectFunction<Tx> | DeclaredEffect | readonly DeclaredEffect[]): void;
   /** The receiver's logger, with the event's ids. */
   readonly log: Logger;
   readonly meta: HandlerMeta;

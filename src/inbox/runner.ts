@@ -8,7 +8,8 @@ import type { AttemptReport, Observation } from "./instrumentation.ts";
 import { entryNameOf, identityOf } from "./lane-key.ts";
 import { logFieldsOf } from "./masking.ts";
 import type { Outcome } from "./record.ts";
-import type { Effect, InboxStore, Lease } from "./store.ts";
+import type { DeclaredEffect, Effect, EffectFunction, InboxStore, Lease } from "./store.ts";
+import { declaredEffects } from "./store-rules.ts";
 
 type EffectStore = Pick<InboxStore, "checkEffect"> & { readonly capabilities: { readonly transactional: boolean } };
 
@@ -83,7 +84,7 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
     return this.#headers[name];
   }
 
-  commit(effect: Effect<Tx>): void {
+  commit(given: EffectFunction<Tx> | DeclaredEffect | readonly DeclaredEffect[]): void {
     if (!this.#store.capabilities.transactional) {
       throw new SetupError(
         "effects_unsupported",
@@ -91,9 +92,10 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
       );
     }
     if (this.#closed) throw new LeaseLost();
-    this.#store.checkEffect?.(effect);
+    const effects: readonly Effect<Tx>[] = typeof given === "function" ? [given] : declaredEffects(given);
+    for (const effect of effects) this.#store.checkEffect?.(effect);
     this.#effects ??= [];
-    this.#effects.push(effect);
+    this.#effects.push(...effects);
   }
 
   get effects(): readonly Effect<Tx>[] {

@@ -7,7 +7,17 @@ import { types } from "node:util";
 import { SetupError, StoreError } from "../errors.ts";
 import { isPromise } from "../internal/options.ts";
 import type { EventRecord, EventState, LaneRecord, TransferredLane } from "./record.ts";
-import type { Act, AsFound, AskedRules, Effect, EntryPreset, InboxRules, Page } from "./store.ts";
+import type {
+  Act,
+  AsFound,
+  AskedRules,
+  DeclaredEffect,
+  EffectFunction,
+  EffectStatement,
+  EntryPreset,
+  InboxRules,
+  Page,
+} from "./store.ts";
 
 /** The times from which pruning counts ages. */
 export interface RetentionEnds {
@@ -142,6 +152,20 @@ export function plainText(text: string): string {
   return text.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
+/** The statements of a declared effect, in order. @throws SetupError `invalid_argument` */
+export function declaredEffects(given: DeclaredEffect | readonly DeclaredEffect[]): readonly EffectStatement[] {
+  const effects: readonly unknown[] = Array.isArray(given) ? given : [given];
+  return effects.map((effect) => {
+    const { text, sql, values, params, parameters, bindings } = Object(effect) as Readonly<Record<string, unknown>>;
+    const statement = { text: text ?? sql, values: values ?? params ?? parameters ?? bindings ?? [] };
+    if (typeof statement.text === "string" && Array.isArray(statement.values)) return statement as EffectStatement;
+    throw new SetupError(
+      "invalid_argument",
+      "An effect of ctx.commit must be a function of the connection, a statement { text, values }, or an array of statements. Of a query builder, pass what toSQL() (Drizzle), compile() (Kysely) or toSQL().toNative() (Knex) returns.",
+    );
+  });
+}
+
 /** `during`: the transaction waits for a promise (Postgres). `never`: it ends when the effect returns (SQLite). */
 export type Waits = "during" | "never";
 
@@ -149,7 +173,7 @@ export type Waits = "during" | "never";
  * Refuses a function that cannot work, before it runs.
  * @throws SetupError `async_effect` for a generator function, and for an async function where the transaction does not wait
  */
-export function refuseUnwaited(effect: Effect<never>, waits: Waits): void {
+export function refuseUnwaited(effect: EffectFunction<never>, waits: Waits): void {
   // By tag: `instanceof` fails across realms (Jest), and `types.isAsyncFunction` fails on bound functions.
   const tag = Object.prototype.toString.call(effect);
   if (tag === "[object GeneratorFunction]" || tag === "[object AsyncGeneratorFunction]") throw generator();
@@ -187,7 +211,7 @@ export function refuseUnrun(returned: unknown, waits: Waits): void {
  * @param orElse - what else the store allows, as a sentence
  * @throws SetupError `invalid_argument`
  */
-export function refuseWithoutConnection(effect: Effect<never>, orElse = ""): void {
+export function refuseWithoutConnection(effect: EffectFunction<never>, orElse = ""): void {
   if (effect.length > 0) return;
   const source = Function.prototype.toString.call(effect);
   // Rest parameters, defaults and `arguments` receive it too. The source of a bound function is not visible.

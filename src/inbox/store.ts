@@ -55,8 +55,8 @@ export interface InboxStore<Tx = unknown> {
   acceptsQuickly?(event: NewEvent): boolean;
 
   /**
-   * Throws for a function that this store cannot run as an effect, as far as that is visible before it runs. Called by `ctx.commit`, so
-   * that the error's stack shows the caller. Default: accepts any.
+   * Throws for an effect that this store cannot run, as far as that is visible before it runs. Called by `ctx.commit`, so that the error's
+   * stack shows the caller. Default: accepts any.
    */
   checkEffect?(effect: Effect<never>): void;
 
@@ -232,8 +232,26 @@ export interface Lease extends LeaseRef {
   readonly acceptIndex: number | null;
 }
 
-/** A handler's write, run in the transaction that completes its event. It may return a promise if the store allows it. */
-export type Effect<Tx> = (tx: Tx) => unknown;
+/** A handler's write as a function, run in the transaction that completes its event. It may return a promise if the store allows it. */
+export type EffectFunction<Tx> = (tx: Tx) => unknown;
+
+/** A handler's write as one SQL statement, in the placeholders of the database: `$1` on Postgres, `?` on SQLite. */
+export interface EffectStatement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+export type Effect<Tx> = EffectFunction<Tx> | EffectStatement;
+
+/**
+ * One SQL statement for `ctx.commit`: `{ text, values }`, or what a query builder makes of a query. Drizzle's `toSQL()`, Kysely's
+ * `compile()` and Knex's `toSQL().toNative()` have these forms. Default: no values.
+ */
+export type DeclaredEffect =
+  | { readonly text: string; readonly values?: readonly unknown[] }
+  | { readonly sql: string; readonly params: readonly unknown[] }
+  | { readonly sql: string; readonly parameters: readonly unknown[] }
+  | { readonly sql: string; readonly bindings: readonly unknown[] };
 
 /** Why an attempt failed. */
 export interface Failure {
@@ -247,7 +265,7 @@ export interface Failure {
 export type Settle<Tx> =
   | {
       readonly kind: "complete";
-      readonly lease: LeaseRef;
+      readonly lease: LeaseRef & Pick<Lease, "key">;
       readonly outcome: Outcome;
       readonly effects: readonly Effect<Tx>[];
     }

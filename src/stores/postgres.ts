@@ -5,6 +5,7 @@ import { isOfSource } from "../inbox/lane-key.ts";
 import type { InboxStore, LeaseRef, Turn, TurnResult } from "../inbox/store.ts";
 import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts";
 import { withStoredTypes } from "./postgres/batch.ts";
+import { refuseControl } from "./postgres/effect-connection.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
 import { admitRows, writeHeartbeat } from "./postgres/instances.ts";
@@ -96,6 +97,7 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
     step: async (turn) => step(open(), turn),
     acceptsQuickly: (event) => opened?.freshLanes.mayTake(event) ?? false,
     checkEffect(effect) {
+      if (typeof effect !== "function") return refuseControl(effect.text);
       refuseUnwaited(effect, "during");
       refuseWithoutConnection(effect);
     },

@@ -13,7 +13,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { type HandledEffect, ownOf } from "../prove/history.ts";
 import { sourcesFor } from "../prove/sources.ts";
-import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
+import { commitEffect, makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { answeringFirst } from "./flaws.ts";
 import type { ChildOptions, Ready } from "./process.ts";
@@ -38,7 +38,7 @@ async function handle(ctx: HandlerContext<SqliteDatabase>, own: Partial<HandledE
   if (flaws.includes("effect_outside_commit")) {
     careless ??= outside();
     writeEffect(careless, ctx, own);
-  } else ctx.commit((db) => writeEffect(db, ctx, own));
+  } else commitEffect(ctx, own);
   // Handlers that take turns of the event loop, so that a kill finds some of them between start and completion.
   for (let turn = 0; turn < (ctx.meta.sequence * 7) % 5; turn++) await setImmediate();
   ctx.commit((db) => db.prepare("update total set events = events + 1").run());

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Effect } from "../../src/inbox/store.ts";
-import { refuseUnrun, refuseUnwaited, refuseWithoutConnection } from "../../src/inbox/store-rules.ts";
+import type { EffectFunction } from "../../src/inbox/store.ts";
+import { declaredEffects, refuseUnrun, refuseUnwaited, refuseWithoutConnection } from "../../src/inbox/store-rules.ts";
 
 /** A query builder as Drizzle and Knex make them: it runs when it is awaited. */
 function builder() {
@@ -17,7 +17,7 @@ class Repository {
 const transpiled = (_tx: unknown) => Promise.resolve();
 
 describe("refuseUnwaited()", () => {
-  it.each<[string, Effect<never>]>([
+  it.each<[string, EffectFunction<never>]>([
     ["an async function", async function save(_tx: unknown) {}],
     ["an async arrow function", async (_tx: unknown) => {}],
     ["an async method", new Repository().save],
@@ -28,7 +28,7 @@ describe("refuseUnwaited()", () => {
     expect(() => refuseUnwaited(effect, "during")).not.toThrow();
   });
 
-  it.each<[string, Effect<never>]>([
+  it.each<[string, EffectFunction<never>]>([
     ["a generator", function* (_tx: unknown) {}],
     ["an async generator", async function* (_tx: unknown) {}],
   ])("refuses %s everywhere: nobody runs it", (_what, effect) => {
@@ -77,7 +77,7 @@ describe("refuseUnrun()", () => {
 describe("refuseWithoutConnection()", () => {
   const orm = { insert: () => {} };
 
-  it.each<[string, Effect<never>]>([
+  it.each<[string, EffectFunction<never>]>([
     ["an arrow function", () => orm.insert()],
     [
       "a function",
@@ -96,7 +96,7 @@ describe("refuseWithoutConnection()", () => {
     expect(() => refuseWithoutConnection(effect, " Or so.")).toThrow(refused);
   });
 
-  it.each<[string, Effect<never>]>([
+  it.each<[string, EffectFunction<never>]>([
     ["a parameter", (_tx: unknown) => {}],
     ["a pattern", ({ query: _ }: { query: unknown }) => {}],
     ["a rest parameter", (..._all: unknown[]) => {}],
@@ -112,5 +112,36 @@ describe("refuseWithoutConnection()", () => {
     ["a wrapper of the runtime's", ((..._all: unknown[]) => {}).bind(null)],
   ])("takes a function with %s", (_what, effect) => {
     expect(() => refuseWithoutConnection(effect)).not.toThrow();
+  });
+});
+
+describe("declaredEffects()", () => {
+  it.each([
+    [{ text: "a", values: [1] }, [{ text: "a", values: [1] }]],
+    [{ text: "a" }, [{ text: "a", values: [] }]],
+    [{ sql: "a", params: [1], typings: [] }, [{ text: "a", values: [1] }]],
+    [{ sql: "a", parameters: [1], query: {} }, [{ text: "a", values: [1] }]],
+    [{ sql: "a", bindings: [1] }, [{ text: "a", values: [1] }]],
+    [
+      [{ text: "a" }, { sql: "b", params: [] }],
+      [
+        { text: "a", values: [] },
+        { text: "b", values: [] },
+      ],
+    ],
+    [[], []],
+  ])("reads %j", (given, expected) => {
+    expect(declaredEffects(given as never)).toEqual(expected);
+  });
+
+  it.each([
+    [null],
+    ["insert into x values (1)"],
+    [{}],
+    [{ text: 1 }],
+    [{ text: "a", values: "b" }],
+    [[{ text: "a" }, null]],
+  ])("refuses %j, with what to pass", (given) => {
+    expect(() => declaredEffects(given as never)).toThrow(/must be a function of the connection, a statement/);
   });
 });

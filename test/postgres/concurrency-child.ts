@@ -5,7 +5,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import * as member from "../concurrency/member.ts";
 import { ownOf } from "../prove/history.ts";
-import { writeEffectTo } from "../prove/postgres-inbox.ts";
+import { commitEffect } from "../prove/postgres-inbox.ts";
 import { type SourceName, sourcesFor, wrongEvent } from "../prove/sources.ts";
 import type { MemberOptions } from "./concurrency-family.ts";
 
@@ -24,8 +24,8 @@ function handle(
 ): Promise<void> {
   return member.noted(options, ctx, async () => {
     await member.stumble(options, ctx);
-    const more = { pid: process.pid, event: ctx.meta.eventId, wrong: wrongEvent(source, event, ctx) };
-    ctx.commit((client) => writeEffectTo(client, options.schema, ctx, ownOf(event, handler), more));
+    const more = () => ({ pid: process.pid, event: ctx.meta.eventId, wrong: wrongEvent(source, event, ctx) });
+    commitEffect(ctx, options.schema, ownOf(event, handler), more);
   });
 }
 

@@ -1,6 +1,14 @@
 /** A store and a table of notes that effects write to, for tests of effects. */
 import { onTestFinished } from "vitest";
-import type { Effect, InboxStore, Lease, OpenContext, Settle, SettleResult } from "../../src/inbox/store.ts";
+import type {
+  Effect,
+  EffectFunction,
+  InboxStore,
+  Lease,
+  OpenContext,
+  Settle,
+  SettleResult,
+} from "../../src/inbox/store.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { newPool, newSchema, sql } from "./place.ts";
@@ -10,7 +18,7 @@ type Store = InboxStore<PgClient>;
 interface Notes {
   readonly schema: string;
   readonly notes: () => Promise<unknown[]>;
-  readonly write: (text: string) => Effect<PgClient>;
+  readonly write: (text: string) => EffectFunction<PgClient>;
 }
 
 interface Desk extends Notes {

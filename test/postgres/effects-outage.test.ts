@@ -1,7 +1,7 @@
 /** Connections that break under an effect, or while its commit is under way: no failure of the handler's, and nothing twice. */
 import type { Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Effect } from "../../src/inbox/store.ts";
+import type { EffectFunction } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, type PgPool, type PgQuery, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
@@ -14,7 +14,7 @@ type Connection = PgClient & { readonly processID: number; readonly connection: 
 const terminate = (client: PgClient) => sql(`select pg_terminate_backend(${(client as Connection).processID})`);
 
 /** Writes, and loses its connection the first time it runs. */
-function interrupted(write: Effect<PgClient>, lose: (client: PgClient) => unknown): Effect<PgClient> {
+function interrupted(write: EffectFunction<PgClient>, lose: (client: PgClient) => unknown): EffectFunction<PgClient> {
   let runs = 0;
   return async (client) => {
     await write(client);
@@ -169,10 +169,15 @@ describe("an effect whose connection breaks", () => {
     const { store, write } = await openDesk();
     const [lease] = await leases(store, "m");
     const forbids = (client: PgClient) => client.query("set transaction read only");
-    expect(await settle(store, complete(lease, forbids, write("m")))).toMatchObject([
-      { status: "effect_failed", error: { code: "25006" } },
-    ]);
-    expect(await settle(store, complete(lease, write("m"), forbids))).toEqual([{ status: "settled" }]);
+    for (const effects of [
+      [forbids, write("m")],
+      [write("m"), forbids],
+    ]) {
+      expect(await settle(store, complete(lease, ...effects))).toMatchObject([
+        { status: "effect_failed", error: { code: "25006" } },
+      ]);
+    }
+    expect(await settle(store, complete(lease, write("m")))).toEqual([{ status: "settled" }]);
   });
 
   it("is not what an effect has whose other service refuses it", async () => {
@@ -198,10 +203,11 @@ interface CuttingPool {
 function cuttingPool(fate: Fate): CuttingPool {
   const inner = newPool();
   let hanging: Connection | null = null;
+  let held: PgQuery | null = null;
   const commit = async (client: Connection, query: PgQuery) => {
     cutting.cut = null;
     if (fate === "happens") await client.query(query);
-    if (fate === "hangs") hanging = client;
+    if (fate === "hangs") [hanging, held] = [client, query];
     else client.connection.stream.destroy();
     throw new Error("Connection terminated unexpectedly");
   };
@@ -214,7 +220,7 @@ function cuttingPool(fate: Fate): CuttingPool {
         if (key !== "query") return value.bind(target);
         return async (query: PgQuery | string, values?: readonly unknown[]) => {
           if (typeof query === "string") return target.query(query, values);
-          const isCut = query.text === "commit" && cutting.cut === target.processID;
+          const isCut = query.text.endsWith("; commit") && cutting.cut === target.processID;
           return isCut ? commit(target, query) : target.query(query);
         };
       },
@@ -231,7 +237,7 @@ function cuttingPool(fate: Fate): CuttingPool {
     async goOn() {
       const client = hanging;
       hanging = null;
-      await client?.query("commit");
+      if (held !== null) await client?.query(held);
       client?.release(true);
     },
   };

@@ -4,7 +4,7 @@ import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
-import { complete, leases, makeNotes, openDesk, settle } from "./desk.ts";
+import { complete, leases, makeNotes, openDesk, openDeskOn, settle } from "./desk.ts";
 import { newPool, serve, sql } from "./place.ts";
 
 /** pg's older way, which some libraries use. */
@@ -333,18 +333,34 @@ describe("ctx.commit() on Postgres", () => {
       ["one more end than beginnings", ["begin", "commit", "commit"], /cannot commit or roll back/],
       ["one that is left open", ["begin"], /left a transaction open/],
       ["one whose savepoint the effect released", ["begin", "release savepoint oncehook_nested", "commit"], /left a/],
-      ["the savepoint of all effects", ["release savepoint oncehook_effects"], /ended the transaction/],
     ])("but not of %s", async (_name, texts, message) => {
       const { store, notes, write } = await openDesk();
       const [lease] = await leases(store, "m");
       const nested = async (client: PgClient) => {
         await write("m")(client);
-        for (const text of texts) await client.query(text).catch(() => client.query("rollback to oncehook_effects"));
+        await client.query("savepoint mine");
+        for (const text of texts) await client.query(text).catch(() => client.query("rollback to mine"));
       };
       const [failed] = await settle(store, complete(lease, nested));
       expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(message);
       expect(await notes()).toEqual([]);
       expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
+    });
+
+    it("and notices a commit that was sent past the connection", async () => {
+      const pool = newPool({ max: 1 });
+      let own: PgClient | undefined;
+      pool.on("acquire", (client: PgClient) => {
+        own = client;
+      });
+      const { store, write } = await openDeskOn(pool);
+      const [lease] = await leases(store, "m");
+      const commits = async (client: PgClient) => {
+        await write("m")(client);
+        await own?.query("commit");
+      };
+      const [failed] = await settle(store, complete(lease, commits));
+      expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(/ended the transaction/);
     });
 
     it("not in one effect for the next, which belongs to somebody else", async () => {

@@ -1,9 +1,10 @@
 /** What the store's statements read of a large inbox: a few pages, found by an index. */
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import type { InboxStore } from "../../src/inbox/store.ts";
+import type { Effect, InboxStore } from "../../src/inbox/store.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { settle } from "./desk.ts";
 import { sql } from "./place.ts";
 import { pagesOf, type Run, scannedIn, toldPool } from "./told-plans.ts";
 
@@ -66,6 +67,24 @@ describe("with 100,000 events", () => {
         expect(leases).toHaveLength(BATCH);
         const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
         await store.step(turn<PgClient>({ settles }));
+      },
+    ],
+    [
+      "completions with effects, declared and as functions",
+      async () => {
+        const effects: readonly Effect<PgClient>[] = [
+          { text: "select 1", values: [] },
+          (client: PgClient) => client.query("select 1"),
+        ];
+        for (const effect of effects) {
+          await store.step(turn<PgClient>({ accepts: events(`effects ${typeof effect}`) }));
+          const { leases } = await store.step(turn<PgClient>({ claim: { limit: BATCH } }));
+          expect(leases).toHaveLength(BATCH);
+          const settles = leases.map(
+            (lease) => ({ kind: "complete", lease, outcome: "handled", effects: [effect] }) as const,
+          );
+          expect(new Set((await settle(store, ...settles)).map(({ status }) => status))).toEqual(new Set(["settled"]));
+        }
       },
     ],
     ["the time until a lane is due", () => store.nextDue()],

@@ -21,6 +21,7 @@ async function makeStore(): Promise<StoreUnderTest<PgClient>> {
     instance: instanceOf,
     effects: {
       write: (tx, text) => tx.query(`insert into ${schema}_note (text) values ($1)`, [text]),
+      statement: (text) => ({ text: `insert into ${schema}_note (text) values ($1) returning id`, values: [text] }),
       read: async () => {
         const { rows } = await pool.query(`select text from ${schema}_note order by id`);
         return rows.map((row) => row.text);

@@ -12,13 +12,23 @@ export function makeEffectTable(db: SqliteDatabase): void {
     sequence integer, attempt integer, late integer, replay integer)`);
 }
 
-/** The one effect of an event, to be called in `ctx.commit`. `own` is as in `effectOf`. */
-export function writeEffect<Tx>(db: SqliteDatabase, ctx: HandlerContext<Tx>, own: Partial<HandledEffect> = {}): void {
+const INSERT = "insert into effect (identity, message, sequence, attempt, late, replay) values (?, ?, ?, ?, ?, ?)";
+
+/** The values of an event's effect. `own` is as in `effectOf`. */
+function valuesOf<Tx>(ctx: HandlerContext<Tx>, own: Partial<HandledEffect>): readonly unknown[] {
   const { identity, messageId, sequence, attempt, late, replay } = effectOf(ctx, own);
-  db.prepare("insert into effect (identity, message, sequence, attempt, late, replay) values (?, ?, ?, ?, ?, ?)").run(
-    ...[identity, messageId, sequence, attempt],
-    ...[Number(late), Number(replay)],
-  );
+  return [identity, messageId, sequence, attempt, Number(late), Number(replay)];
+}
+
+/** Writes the one effect of an event. */
+export function writeEffect<Tx>(db: SqliteDatabase, ctx: HandlerContext<Tx>, own: Partial<HandledEffect> = {}): void {
+  db.prepare(INSERT).run(...valuesOf(ctx, own));
+}
+
+/** Commits the one effect of an event, declared for every second event and as a function for the others. */
+export function commitEffect(ctx: HandlerContext<SqliteDatabase>, own: Partial<HandledEffect> = {}): void {
+  if (ctx.meta.eventId % 2 === 0) ctx.commit({ text: INSERT, values: valuesOf(ctx, own) });
+  else ctx.commit((db) => writeEffect(db, ctx, own));
 }
 
 /** What an inbox file holds. */

@@ -8,7 +8,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { type HandledEffect, ownOf } from "../prove/history.ts";
-import { writeEffectTo } from "../prove/postgres-inbox.ts";
+import { commitEffect } from "../prove/postgres-inbox.ts";
 import { otherIdentity, sourcesFor } from "../prove/sources.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
@@ -58,7 +58,7 @@ function listenerOf<Tx>(
 
 async function onPostgres(url: string, schema: string): Promise<Racer> {
   const receiver = createReceiver({ ...common, store: postgresStore(url, { schema, maxConnections: 5 }) });
-  const listener = listenerOf(receiver, (ctx, own) => ctx.commit((client) => writeEffectTo(client, schema, ctx, own)));
+  const listener = listenerOf(receiver, (ctx, own) => commitEffect(ctx, schema, own));
   await receiver.start();
   return { listener, stop: () => receiver.stop() };
 }

@@ -115,7 +115,7 @@ function tryEffects(settle: Settle<HandledEffect[]>): Tried {
   const written: HandledEffect[] = [];
   const bare = { ...settle, effects: [] };
   try {
-    for (const effect of settle.effects) effect(written);
+    for (const effect of settle.effects) if (typeof effect === "function") effect(written);
     return { settle: bare, written, error: null };
   } catch (error) {
     return { settle: bare, written: [], error };

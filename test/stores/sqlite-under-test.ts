@@ -33,6 +33,7 @@ export async function sqliteUnderTest(
     instance: instanceOf,
     effects: {
       write: (tx, text) => tx.prepare("insert into note (text) values (?)").run(text),
+      statement: (text) => ({ text: "insert into note (text) values (?) returning id", values: [text] }),
       read: async () => {
         const rows = user.prepare("select text from note order by id").all() as { text: string }[];
         return rows.map((row) => row.text);

@@ -1,30 +1,60 @@
 /** The connection that effects get: lent for a limited time, guarded against ending the transaction, and restored afterwards. */
 import { OncehookError, SetupError } from "../../errors.ts";
-import type { Effect } from "../../inbox/store.ts";
+import type { Effect, LeaseRef } from "../../inbox/store.ts";
 import { refuseUnrun } from "../../inbox/store-rules.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
+import { STATUS } from "../database.ts";
 import { isContention, isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
-import { ANSWER_MS, CONNECT_MS, LIMIT_MS, limit, type PgClient, type PgSession } from "./session.ts";
+import type { PgInbox } from "./open.ts";
+import {
+  ANSWER_MS,
+  BEGIN,
+  CLOCK,
+  CONNECT_MS,
+  LIMIT_MS,
+  limit,
+  type Opening,
+  type PgClient,
+  type PgSession,
+} from "./session.ts";
 
-/** Settings that an effect may change for its transaction and that must be restored: they survive the release of a savepoint. */
-const KEPT = `unnest(array['session_authorization', 'role', 'search_path', 'lock_timeout', 'statement_timeout',
-  'enable_seqscan', 'plan_cache_mode', 'jit', 'synchronous_commit']) as kept (setting)`;
-const KEEP = `select set_config('oncehook.' || setting, current_setting(setting), true) from ${KEPT}`;
-/** The stored value is empty after a `reset all` of an effect. */
-const RESTORE = `select set_config(setting, current_setting('oncehook.' || setting), true) from ${KEPT}
-  where current_setting(setting) <> nullif(current_setting('oncehook.' || setting), '')`;
+/** Settings that an effect may change for its transaction and that must be restored. */
+const KEPT = ["session_authorization", "role", "search_path", "lock_timeout", "statement_timeout"] as const;
+/** What our own statements need after the effects: see `session.ts`. */
+const OURS = { enable_seqscan: "off", plan_cache_mode: "force_generic_plan", jit: "off", synchronous_commit: "on" };
+const settings = (names: readonly string[]) => names.map((name) => `'${name}'`).join(", ");
 
-/** The savepoint is gone if an effect ended the transaction, and cannot be released if a statement in it failed. */
-const LEND = `savepoint oncehook_effects; ${KEEP}; set local enable_seqscan to default; set local plan_cache_mode to default;
-  set local jit to default; ${limit("statement_timeout")}`;
+/** How a transaction of effects begins: with the application's own settings, and with what is to be restored. */
+export interface EffectOpening extends Opening {
+  readonly now: number;
+  /** The number of the transaction. */
+  readonly transaction: string;
+  /** Whether the lease was still held. */
+  readonly held: boolean;
+  /** The values of `KEPT`. */
+  readonly kept: readonly string[];
+}
+
+/** Guard first: a lost lease runs no effect. A text, because a plan that is kept could date from a time when the table was small. */
+export function opening({ access, instance }: PgInbox, { lane, epoch, event }: LeaseRef): string {
+  return `${BEGIN}; select ${CLOCK} as now, pg_current_xact_id()::text as transaction,
+    json_build_array(${KEPT.map((name) => `current_setting('${name}')`).join(", ")}) as kept,
+    (${limit("statement_timeout")}), (${limit("idle_in_transaction_session_timeout")}),
+    exists (select 1 from ${access.schema}.lane where id = ${lane} and epoch = ${epoch} and leased = ${event} and holder = ${instance}
+      and status = ${STATUS.leased}) as held`;
+}
+
 /** Deferred constraints are checked now: in the commit, a violation would look like a failure of the inbox. */
-const TAKE_BACK = `set constraints all immediate; release savepoint oncehook_effects; ${RESTORE}`;
+export const CHECK = "set constraints all immediate";
+export const RESTORE = `select pg_current_xact_id_if_assigned()::text as transaction, (
+    select count(set_config(setting, value, true))
+    from unnest(array[${settings([...KEPT, ...Object.keys(OURS)])}], $1::text[] || array[${settings(Object.values(OURS))}])
+      as wanted (setting, value)
+    where current_setting(setting) <> value) as restored`;
 /** Needs a new page and file, which a full disk refuses. It disappears with its transaction. */
-const PROBE = "rollback to savepoint oncehook_effects; create temporary table oncehook_probe as select 1";
+const PROBE = "rollback; begin; create temporary table oncehook_probe as select 1";
 
 const FAILED_TRANSACTION = "25P02";
-/** No such savepoint, or no transaction at all. */
-const ENDED_TRANSACTION = ["3B001", "25P01"];
 
 /** An effect threw, took too long, or did something forbidden. The transaction is run again if `code` names a conflict with another one. */
 export class EffectFailed extends Error {
@@ -40,32 +70,65 @@ export class EffectFailed extends Error {
   }
 }
 
-/** Runs `effects` one after the other. @throws EffectFailed */
-export async function lendConnection(
+/** Runs `effects` one after the other, with the connection lent to functions. @throws EffectFailed */
+export async function runEffects(
   session: PgSession,
   effects: readonly Effect<PgClient>[],
   clock: Clock,
 ): Promise<void> {
   const { client } = session;
   const loan = new Loan(client);
-  await client.query({ text: LEND, query_timeout: ANSWER_MS });
   try {
     await inTime(clock, async () => {
       for (const effect of effects) {
         if (loan.isOver) return;
-        refuseUnrun(await effect(loan.client), "during");
+        if (typeof effect === "function") refuseUnrun(await effect(loan.client), "during");
+        else await client.query(effect.text, effect.values);
         loan.check();
       }
       loan.isOver = true;
-      await takeBack(client);
     });
   } catch (cause) {
     loan.isOver = true;
-    const error = loan.refusal ?? (isGivenUp(cause) ? tooSlow(cause) : cause);
-    // A query that still runs on the connection must neither continue nor be waited for.
-    if (isTooSlow(error)) session.discard(error);
-    throw new EffectFailed(error, refusesWrites(error) && (await isRefused(session)));
+    throw await effectFailed(session, loan.refusal ?? cause);
   }
+}
+
+/** The failure of what followed the effects: theirs, if they have forbidden their transaction to write. */
+export async function failureAfter(session: PgSession, error: unknown): Promise<unknown> {
+  if (error instanceof EffectFailed || !refusesWrites(error) || (await isRefused(session))) return error;
+  return new EffectFailed(error, false);
+}
+
+/** The failure of effects for the reason `cause`. */
+async function effectFailed(session: PgSession, cause: unknown): Promise<EffectFailed> {
+  const error = isGivenUp(cause) ? tooSlow(cause) : cause;
+  // A query that still runs on the connection must neither continue nor be waited for.
+  if (isTooSlow(error)) session.discard(error);
+  return new EffectFailed(error, refusesWrites(error) && (await isRefused(session)));
+}
+
+/** Ends the effects, before the statements of the inbox. @throws EffectFailed */
+export async function takeBack(session: PgSession, { kept, transaction }: EffectOpening): Promise<void> {
+  const { client, rows } = session;
+  try {
+    await client.query({ text: CHECK, query_timeout: ANSWER_MS });
+    const [row] = await rows<{ readonly transaction: string | null }>("restore", RESTORE, [kept]);
+    if (row?.transaction === transaction) return;
+  } catch (cause) {
+    if (isUnanswered(cause)) throw cause;
+    throw await effectFailed(session, sqlState(cause) === FAILED_TRANSACTION ? caught(cause) : cause);
+  }
+  throw new EffectFailed(endedTransaction(), false);
+}
+
+/** Checks that a statement that failed left its transaction open, and not what an effect had begun after it. @throws EffectFailed */
+export async function checkOpen({ client }: PgSession): Promise<void> {
+  const isOpen = await client.query({ text: "select 1", query_timeout: ANSWER_MS }).then(
+    () => false,
+    (error: unknown) => sqlState(error) === FAILED_TRANSACTION || Promise.reject(error),
+  );
+  if (!isOpen) throw new EffectFailed(endedTransaction(), false);
 }
 
 /** Asks this server whether it accepts writes, because the error may come from another database of the application. */
@@ -76,14 +139,6 @@ async function isRefused({ client, discard }: PgSession): Promise<boolean> {
   } catch (error) {
     if (isUnanswered(error)) discard(error);
     return isUnanswered(error) || refusesWrites(error);
-  }
-}
-
-async function takeBack(client: PgClient): Promise<void> {
-  try {
-    await client.query(TAKE_BACK);
-  } catch (cause) {
-    throw misuse(cause) ?? cause;
   }
 }
 
@@ -233,17 +288,32 @@ const SUBMITTABLE = "An effect can begin, commit and roll back only with a text,
 const WITHOUT_TEXT =
   "A query without a text cannot be checked for its effect on the transaction: give the query its text as well as its name.";
 
-function misuse(cause: unknown): SetupError | null {
-  const state = sqlState(cause);
-  if (state === FAILED_TRANSACTION) {
-    const message =
-      "A statement of an effect failed and its error was caught, which leaves the transaction unusable: let it be thrown, or set a savepoint before it.";
-    return new SetupError("invalid_argument", message, { cause });
-  }
-  if (!ENDED_TRANSACTION.includes(state)) return null;
+function caught(cause: unknown): SetupError {
   const message =
-    "An effect ended the transaction that it shares with its event's completion: leave commit, rollback and begin to the inbox.";
+    "A statement of an effect failed and its error was caught, which leaves the transaction unusable: let it be thrown, or set a savepoint before it.";
   return new SetupError("invalid_argument", message, { cause });
+}
+
+function endedTransaction(): SetupError {
+  return new SetupError(
+    "invalid_argument",
+    "An effect ended the transaction that it shares with its event's completion: leave commit, rollback and begin to the inbox.",
+  );
+}
+
+/** First words of statements that outlast an effect, or end its transaction. */
+const NOT_DECLARED = /^(?:begin|start|commit|end|abort|rollback|prepare|savepoint|release|set|reset|discard)$/;
+
+/** Refuses a declared text that is not one statement, or that an effect must not send. @throws SetupError `invalid_argument` */
+export function refuseControl(text: string): void {
+  const [words, ...others] = statementsOf(text);
+  if (words === undefined || others.length > 0) {
+    const message = "A declared effect of ctx.commit must be one statement: pass an array of several.";
+    throw new SetupError("invalid_argument", message);
+  }
+  if (!NOT_DECLARED.test(words[0] ?? "")) return;
+  const message = `A declared effect of ctx.commit cannot begin with ${words[0]?.toUpperCase()}: it shares its event's transaction, whose begin, end and settings belong to the inbox. A function may set something for itself: ctx.commit((tx) => …).`;
+  throw new SetupError("invalid_argument", message);
 }
 
 // Detection of statements that begin or end a transaction, however they are written, before they are sent.
@@ -271,7 +341,7 @@ export function transactionControlOf(text: string): TransactionControl | null {
   return controls[0] ?? null;
 }
 
-const BEGIN = /^(?:begin(?: work| transaction)?|start transaction)(?<modes>| .*)$/;
+const BEGINNING = /^(?:begin(?: work| transaction)?|start transaction)(?<modes>| .*)$/;
 const SET_MODES = /^set (?:local |session )?transaction(?<modes> .*)$/;
 /** The modes that the inbox's own transaction has, or can have for a part of it. */
 const MODES = /^(?:(?: ,)? (?:isolation level read (?:un)?committed|read only|read write|(?:not )?deferrable))*$/;
@@ -282,7 +352,7 @@ const OTHER = /^(?:begin|start transaction|commit|end|rollback|abort|prepare tra
 /** @param words - of one statement, in lower case, with a blank between them */
 function controlOf(words: string): TransactionControl | null {
   if (TO_SAVEPOINT.test(words)) return null;
-  const begin = BEGIN.exec(words)?.groups?.modes;
+  const begin = BEGINNING.exec(words)?.groups?.modes;
   if (begin !== undefined && MODES.test(begin)) return begin.includes("read only") ? "begin read only" : "begin";
   const modes = begin ?? SET_MODES.exec(words)?.groups?.modes ?? "";
   if (/ isolation level (?:serializable|repeatable read)(?: |$)/.test(modes)) return "isolation";

@@ -3,18 +3,28 @@
  * run in parallel to the batches, so that an effect that waits or hangs delays neither deliveries nor other events (I9).
  */
 import { setMaxListeners } from "node:events";
-import type { LeaseRef, Settle, SettleResult, Turn } from "../../inbox/store.ts";
+import type { LeaseRef, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
-import { STATUS } from "../database.ts";
+import { STATE } from "../database.ts";
 import { type Answered, settleRows } from "./batch.ts";
-import { EffectFailed, isTooSlow, lendConnection } from "./effect-connection.ts";
+import { type Completion, Executables, endedAt, isCommon } from "./completion.ts";
+import { DeclaredWrites, isDeclared } from "./declared.ts";
+import {
+  CHECK,
+  checkOpen,
+  EffectFailed,
+  type EffectOpening,
+  failureAfter,
+  isTooSlow,
+  opening,
+  runEffects,
+  takeBack,
+} from "./effect-connection.ts";
 import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
 import { CONNECT_MS, type PgClient, type PgSession, withSession } from "./session.ts";
-import { openWorkspace, type Workspace } from "./workspace.ts";
-
-type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
+import { openWorkspace } from "./workspace.ts";
 
 /** How long a batch waits for the effects that start with it. A later batch, which does not wait for them, reports slower ones. */
 const PATIENCE_MS = 100;
@@ -27,8 +37,8 @@ const MOST_SUSPICIONS = 5;
 
 const UNFINISHED: SettleResult = { status: "unfinished" };
 
-const IS_HELD = `select 1 from {}.lane
-  where id = $1::bigint and epoch = $2::int and leased = $3::bigint and holder = $4::int and status = ${STATUS.leased}`;
+const IS_DONE = `select 1 from {}.event e join {}.lane l on l.id = e.lane
+  where l.id = $1::bigint and l.epoch = $2::int and e.id = $3::bigint and e.state = ${STATE.done}`;
 const FATE = "select pg_xact_status($1::text::xid8) as fate";
 const STILL_THERE = { text: "select 1", query_timeout: CONNECT_MS };
 /** The SQLSTATE for a transaction number in the future: this is a different server, which does not know the transaction. */
@@ -36,6 +46,9 @@ const UNKNOWN = "22023";
 
 /** Another worker took over the lease while the effects ran; they are rolled back. */
 class Overtaken extends Error {}
+
+/** The common end failed, for whatever reason: the effects run again, and the rules decide. */
+class Undecided extends Error {}
 
 /** A completion in progress. */
 interface Job {
@@ -47,6 +60,8 @@ interface Job {
 /** One attempt to run the effects and commit. */
 interface Trial {
   readonly slot: number;
+  /** The common end failed: the rules decide. */
+  byRules: boolean;
   session: PgSession | null;
   /** Whether the effects started: they cannot have caused an earlier failure. */
   hasBegun: boolean;
@@ -61,11 +76,17 @@ interface Interrupted {
   readonly suspicions: number;
   /** The transaction whose commit was sent but not answered. */
   readonly transaction: string | null;
+  /** Its transaction is not known, but may have been committed. */
+  readonly mayBeDone: boolean;
 }
+
+const NEVER: Interrupted = { times: 0, suspicions: 0, transaction: null, mayBeDone: false };
 
 export class EffectSettles {
   readonly #inbox: PgInbox;
   readonly #slots: Slots;
+  readonly #executables: Executables;
+  readonly #writes: DeclaredWrites;
   readonly #jobs = new Map<string, Job>();
   readonly #interrupted = new Map<string, Interrupted>();
   readonly #closing = new AbortController();
@@ -73,6 +94,8 @@ export class EffectSettles {
   constructor(inbox: PgInbox) {
     this.#inbox = inbox;
     this.#slots = Slots.ofCompletions(inbox.access.pool.options?.max);
+    this.#executables = new Executables(inbox.access);
+    this.#writes = new DeclaredWrites(inbox, this.#slots, this.#executables);
     // Each effect that waits for the end of an outage adds a listener.
     setMaxListeners(0, this.#closing.signal);
   }
@@ -115,9 +138,14 @@ export class EffectSettles {
     const key = keyOf(request.lease);
     const ended = this.#inbox
       .during(async () => {
+        if (!this.#interrupted.has(key) && isDeclared(request)) {
+          const end = await this.#writes.settle(request);
+          if (typeof end === "object") return end;
+          if (end === "unanswered") this.#interrupted.set(key, { ...NEVER, mayBeDone: true });
+        }
         await this.#pause(key);
         const result = await this.#slots.use((slot) =>
-          this.#settle(request, { slot, session: null, hasBegun: false, transaction: null }),
+          this.#settle(request, { slot, byRules: false, session: null, hasBegun: false, transaction: null }),
         );
         return result ?? UNFINISHED;
       })
@@ -140,7 +168,7 @@ export class EffectSettles {
 
   async #settle(request: Completion, trial: Trial): Promise<SettleResult> {
     const key = keyOf(request.lease);
-    const before = this.#interrupted.get(key) ?? { times: 0, suspicions: 0, transaction: null };
+    const before = this.#interrupted.get(key) ?? NEVER;
     let { suspicions } = before;
     const result = await this.#try(request, trial).catch(async (error: unknown) => {
       const failed = await this.#failed(error, trial);
@@ -151,7 +179,7 @@ export class EffectSettles {
     if (result.status !== "unfinished") this.#interrupted.delete(key);
     else {
       const transaction = trial.transaction ?? before.transaction;
-      this.#interrupted.set(key, { times: before.times + 1, suspicions, transaction });
+      this.#interrupted.set(key, { ...before, times: before.times + 1, suspicions, transaction });
     }
     return result;
   }
@@ -159,18 +187,69 @@ export class EffectSettles {
   async #try(request: Completion, trial: Trial): Promise<SettleResult> {
     const fate = await this.#fateOf(keyOf(request.lease));
     if (fate === "in progress") return UNFINISHED;
-    return this.#inbox.write(async (session) => {
+    const inbox = this.#inbox;
+    const byRules = trial.byRules || !isCommon(request) || !this.#executables.areKept;
+    const run = async (session: PgSession): Promise<SettleResult> => {
       trial.session = session;
       trial.transaction = null;
-      // Guard first: a lost lease runs no effect, and a lease that is still held was not completed, whatever became of its commit.
-      const isHeld = await holds(this.#inbox, session, request.lease);
-      if (!isHeld) return { status: fate === "committed" ? "settled" : "lost" };
+      const opened = (await session.opening) as EffectOpening;
+      // A lease that is still held was not completed, whatever became of its commit.
+      if (!opened.held) {
+        const isDone = fate === "committed" || (await this.#isDone(session, request.lease));
+        return { status: isDone ? "settled" : "lost" };
+      }
       trial.hasBegun = true;
-      await lendConnection(session, request.effects, this.#inbox.context.clock);
-      const { result, transaction } = await complete(await openWorkspace(this.#inbox, session, trial.slot), request);
-      trial.transaction = transaction;
-      return result;
+      await runEffects(session, request.effects, inbox.context.clock);
+      const ended = byRules
+        ? this.#endByRules(session, request, opened, trial)
+        : this.#end(session, request, opened, trial);
+      return ended.catch(async (error: unknown) => Promise.reject(await failureAfter(session, error)));
+    };
+    try {
+      return await inbox.write(run, async (client) => {
+        if (!byRules) await this.#executables.prepareOurs(client);
+        return opening(inbox, request.lease);
+      });
+    } catch (error) {
+      if (!(error instanceof Undecided)) throw error;
+      trial.byRules = true;
+      return this.#try(request, trial);
+    }
+  }
+
+  /** One message. No transaction waits for the effects, because the lane is locked after them. @throws Undecided if nothing was committed */
+  async #end(session: PgSession, { lease }: Completion, opened: EffectOpening, trial: Trial): Promise<SettleResult> {
+    const { client } = session;
+    const inbox = this.#inbox;
+    const since = inbox.latestWrite;
+    const restore = this.#executables.execute("restore", opened.kept);
+    const end = this.#executables.endLease(lease, inbox.holder(trial.slot), opened.transaction);
+    trial.transaction = opened.transaction;
+    const results = await session.commitBy(`${CHECK}; ${restore}; ${end}; commit`).catch(async (error: unknown) => {
+      if (isUnanswered(error) || session.loss !== undefined) throw error;
+      this.#executables.failed(client, error);
+      await checkOpen(session);
+      throw new Undecided();
     });
+    await inbox.wrote(endedAt(results), since);
+    return { status: "settled" };
+  }
+
+  /** Locks the lane after the effects too, and checks the lease once more. @throws Overtaken */
+  async #endByRules(
+    session: PgSession,
+    request: Completion,
+    opened: EffectOpening,
+    trial: Trial,
+  ): Promise<SettleResult> {
+    await takeBack(session, opened);
+    const work = await openWorkspace(this.#inbox, session, trial.slot);
+    await work.lock([request.lease.lane], []);
+    const result = settleRows(work, request);
+    if (result.status === "lost") throw new Overtaken();
+    await work.flush();
+    trial.transaction = opened.transaction;
+    return result;
   }
 
   /** An outage is not the handler's failure: the core repeats the request, and the effects run again. */
@@ -198,6 +277,13 @@ export class EffectSettles {
     );
   }
 
+  /** Whether an unanswered commit happened: no other claim came after this lease, and its event is done. */
+  async #isDone(session: PgSession, lease: LeaseRef): Promise<boolean> {
+    if (this.#interrupted.get(keyOf(lease))?.mayBeDone !== true) return false;
+    const rows = await session.rows("is_done", IS_DONE, [lease.lane, lease.epoch, lease.event]);
+    return rows.length > 0;
+  }
+
   /** The outcome of a commit that was not answered. */
   async #fateOf(key: string): Promise<string | null> {
     const transaction = this.#interrupted.get(key)?.transaction ?? null;
@@ -223,22 +309,6 @@ function isSuspect(error: unknown, { hasBegun, transaction }: Trial): boolean {
   if (!hasBegun) return false;
   if (error instanceof EffectFailed) return !error.isRefused;
   return !refusesWrites(error) && !(transaction !== null && isUnanswered(error));
-}
-
-async function holds({ instance }: PgInbox, session: PgSession, { lane, epoch, event }: LeaseRef): Promise<boolean> {
-  const rows = await session.rows("is_held", IS_HELD, [lane, epoch, event, instance]);
-  return rows.length > 0;
-}
-
-/** Locks the lane after the effects, so that no transaction waits for them, and checks the lease once more. @throws Overtaken */
-async function complete(
-  work: Workspace,
-  request: Completion,
-): Promise<{ readonly result: SettleResult; readonly transaction: string | null }> {
-  await work.lock([request.lease.lane], []);
-  const result = settleRows(work, request);
-  if (result.status === "lost") throw new Overtaken();
-  return { result, transaction: await work.flush() };
 }
 
 function keyOf({ lane, epoch, event }: LeaseRef): string {

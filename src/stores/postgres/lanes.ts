@@ -103,7 +103,8 @@ const IDENTITY = columns("lane bigint, identity bytea");
 const PLACE = columns("lane bigint, seq bigint");
 /** More events of one lane than a batch can end: it retires 256 at most. */
 const MOST_ENDED = 300;
-const PENDING = `select ${eventColumns("e")} from {}.event e where lane = w.lane and identity is not null and state = 0`;
+/** `state + 0`, which no index but that of these events has: the planner could take that of all open events. */
+const PENDING = `select ${eventColumns("e")} from {}.event e where lane = w.lane and identity is not null and state + 0 = 0`;
 /**
  * Of lanes that may hold many events of another source, only what the rules look at: the leased one of `$2`, the lowest pending ones, the
  * one that was held back first, those with the identities of `IDENTITY`, and the last one of each position of `PLACE`. Some may come twice.

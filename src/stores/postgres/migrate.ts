@@ -133,8 +133,8 @@ const sources = `
 alter table body add column head text;
 alter table event add column identity bytea, add column untimed boolean;
 create unique index event_own_identity on event (identity, lane) where identity is not null;
-create index event_waiting on event (lane, seq) where identity is not null and state = 0;
-create index event_held on event (lane, id) where identity is not null and state = 0 and gap_wait > 0;
+create index event_waiting on event (lane, seq) where identity is not null and state + 0 = 0;
+create index event_held on event (lane, id) where identity is not null and state + 0 = 0 and gap_wait > 0;
 create index event_untimed on event (keep, finished) where untimed and keep is not null;
 alter table quarantine add column head text, add column untimed boolean;
 alter table instance add column version int;

@@ -8,6 +8,7 @@ import { migratePg } from "./migrate.ts";
 import { isOutdated, NameBook, NamesMissing, type Naming } from "./names.ts";
 import {
   ANSWER_MS,
+  type Beginning,
   CONNECTIONS,
   NOW,
   type PgAccess,
@@ -25,6 +26,15 @@ import { Wake } from "./wake.ts";
 
 /** How often a transaction may find that names it was about to use are gone. */
 const MOST_NAMES_GONE = 5;
+
+/** Who ends a lease, and when. */
+export interface Holder {
+  readonly instance: number;
+  /** The time of a test's clock, epoch milliseconds; null for the database's. */
+  readonly now: number | null;
+  /** The row of the instance's counters. */
+  readonly slot: number;
+}
 
 export class PgInbox {
   readonly context: OpenContext;
@@ -67,6 +77,11 @@ export class PgInbox {
     this.wake = new Wake(parts.access, { clock, listen, instance, onDeaf });
   }
 
+  /** @param slot - the row of the instance's counters */
+  holder(slot: number): Holder {
+    return { instance: this.instance, now: this.ownTime(), slot };
+  }
+
   /** Epoch milliseconds, by `readClock`. */
   now(session: PgSession): Promise<number> {
     return readClock(session, this.context.clock);
@@ -99,6 +114,22 @@ export class PgInbox {
     return this.#clockSteps.wentBack(now);
   }
 
+  /** The latest time of a write of this process, before a statement that tells its time only afterwards. */
+  get latestWrite(): number {
+    return this.#clockSteps.latest;
+  }
+
+  /**
+   * Notes the time of a write that is already committed. If the clock had gone back by then, ready lanes are made due now, or by the next
+   * transaction that writes.
+   *
+   * @param since - `latestWrite` before the statement was sent
+   */
+  async wrote(now: number, since: number): Promise<void> {
+    const step = this.#clockSteps.wroteAt(now, since);
+    if (step !== null) await this.#clockSteps.follow(this.access, step).catch(() => {});
+  }
+
   transaction<T>(work: (session: PgSession) => Promise<T>): Promise<T> {
     return this.during(() => this.write(work));
   }
@@ -108,17 +139,13 @@ export class PgInbox {
     return this.#inSlot((slot) => this.#write(this.#ofTurns, (session) => work(session, slot)));
   }
 
-  /**
-   * Runs a batch that is one statement, without a transaction and without a retry. If the clock had gone back by its `now`, ready lanes
-   * are made due afterwards, or by the next transaction that writes.
-   */
+  /** Runs a batch that is one statement, without a transaction and without a retry. */
   async inStatement<T extends { readonly now: number }>(
     work: (session: PgSession, slot: number) => Promise<T>,
   ): Promise<T> {
-    const since = this.#clockSteps.latest;
+    const since = this.latestWrite;
     const result = await this.#inSlot((slot) => withSession(this.#ofTurns, (session) => work(session, slot)));
-    const step = this.#clockSteps.wroteAt(result.now, since);
-    if (step !== null) await this.#clockSteps.follow(this.access, step).catch(() => {});
+    await this.wrote(result.now, since);
     return result;
   }
 
@@ -128,15 +155,19 @@ export class PgInbox {
     return result;
   }
 
-  /** A transaction inside `during()`. Handles the known reasons for a failure and runs it again. */
-  write<T>(work: (session: PgSession) => Promise<T>): Promise<T> {
-    return this.#write(this.access, work);
+  /**
+   * A transaction inside `during()`. Handles the known reasons for a failure and runs it again.
+   *
+   * @param open - as of `withTransaction()`
+   */
+  write<T>(work: (session: PgSession) => Promise<T>, open?: Beginning): Promise<T> {
+    return this.#write(this.access, work, open);
   }
 
-  async #write<T>(access: PgAccess, work: (session: PgSession) => Promise<T>): Promise<T> {
+  async #write<T>(access: PgAccess, work: (session: PgSession) => Promise<T>, open?: Beginning): Promise<T> {
     for (let hasMadeLanes = false, namesGone = 0; ; ) {
       try {
-        return await withTransaction(access, work);
+        return await withTransaction(access, work, open);
       } catch (error) {
         if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
         else if (error instanceof NamesMissing || isOutdated(error)) {

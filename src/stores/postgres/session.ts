@@ -36,8 +36,8 @@ export interface PgClient {
   removeListener(event: "error", listener: (error?: Error) => void): unknown;
   /** The number of the server's process; behind a pooler a different number. */
   readonly processID?: number | null;
-  /** True if it sends a query before the previous one is answered; since pg 8.23, by an option of the pool. */
-  readonly pipeline?: boolean;
+  /** True if it sends a query before the previous one is answered: an option of the pool since pg 8.23, undefined before. */
+  pipeline?: boolean;
 }
 
 /**
@@ -106,6 +106,12 @@ const parsers = new Map<number, (value: string) => unknown>([
 /** Parsers for our own queries, independent of those that the application has set. */
 export const types: NonNullable<PgQuery["types"]> = { getTypeParser: (oid) => parsers.get(oid) ?? asIs };
 
+/** The row of the last statement that begins a transaction. */
+export interface Opening {
+  /** The server's clock, epoch milliseconds. */
+  readonly now?: number;
+}
+
 /** A connection for statements of this folder. A name makes a statement prepared; null is for statements of many shapes. */
 export interface PgSession {
   readonly client: PgClient;
@@ -120,6 +126,15 @@ export interface PgSession {
   readonly begun: Promise<number | null>;
   /** The same until the first statement of the transaction; then null. */
   readonly begunAt: number | null;
+  /** What the last statement of the transaction's beginning returned; null outside a transaction. */
+  readonly opening: Promise<Opening | null>;
+  /**
+   * Runs `work`, which sends statements without waiting for the answers in between. It must wait for all of them. pg cannot read cursors
+   * and streams on a connection that pipelines, so one that can does it only meanwhile.
+   *
+   * @returns null, without calling `work`, if the connection cannot pipeline
+   */
+  together<T>(work: () => Promise<T>): Promise<T> | null;
   /**
    * Sends the transaction's last statement, whose result is not needed before the commit: if the connection pipelines, both are sent
    * at once. The statement must fail at the server whenever the commit must not happen. If it fails before it is sent, the commit is not
@@ -128,6 +143,8 @@ export interface PgSession {
   conclude(send: () => Promise<unknown>): Promise<void>;
   /** Waits for what `conclude()` did not wait for. */
   concluded(): Promise<void>;
+  /** Sends a text that ends with the commit of the transaction, and returns its results. */
+  commitBy(text: string): Promise<unknown>;
   /** Closes the connection instead of returning it to the pool. */
   discard(why: unknown): void;
   /** Why the connection broke or was discarded; undefined while it is good. */
@@ -161,7 +178,8 @@ export const COMMITS_TO_DISK = "set_config('synchronous_commit', 'on', true)";
  * batch. Such a plan may date from a time when the tables were small, so sequential scans are off. A table without an index is still
  * scanned, with a cost so high that the server would first compile the plan, so JIT is off.
  */
-const BEGIN = `begin isolation level read committed; select (${NOW}), ${COMMITS_TO_DISK},
+export const BEGIN = "begin isolation level read committed";
+const OPEN = `${BEGIN}; select (${NOW}), ${COMMITS_TO_DISK},
   set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
   (${limit("idle_in_transaction_session_timeout")})`;
 /** How long to wait for an answer. Without it, a server that disappeared silently is noticed only after the system's limit of minutes. */
@@ -281,12 +299,28 @@ export function giveBack(client: PgClient, broken?: Error): void {
 /** A connection that breaks between two statements emits `error`, which ends the process if there is no listener. */
 function ignoreLoss(): void {}
 
-/** Runs `work` in a transaction: when this resolves, all of it is durable; otherwise nothing happened. Retries after conflicts. */
-export async function withTransaction<T>(access: PgAccess, work: (session: PgSession) => Promise<T>): Promise<T> {
+interface Corked {
+  cork?(): void;
+  uncork?(): void;
+}
+
+/** Called before the transaction, with its connection. Returns the text that begins it. */
+export type Beginning = (client: PgClient) => Promise<string>;
+
+/**
+ * Runs `work` in a transaction: when this resolves, all of it is durable; otherwise nothing happened. Retries after conflicts.
+ *
+ * @param open - `BEGIN` and a select whose row has the clock as `now`. Default: also the settings that our statements need
+ */
+export async function withTransaction<T>(
+  access: PgAccess,
+  work: (session: PgSession) => Promise<T>,
+  open: string | Beginning = OPEN,
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const { areNamed } = access.statements;
     try {
-      return await onConnection(access, (session) => transact(session, work));
+      return await onConnection(access, (session) => transact(session, work, open));
     } catch (error) {
       const isLost = areNamed && isStatementLost(error);
       if (!(isLost || isContention(error)) || attempt >= MOST_TRIES) throw error;
@@ -295,11 +329,16 @@ export async function withTransaction<T>(access: PgAccess, work: (session: PgSes
   }
 }
 
-async function transact<T>(session: Connected, work: (session: PgSession) => Promise<T>): Promise<T> {
+async function transact<T>(
+  session: Connected,
+  work: (session: PgSession) => Promise<T>,
+  open: string | Beginning,
+): Promise<T> {
   const { client } = session;
+  const text = typeof open === "string" ? open : await open(client);
   try {
     // May fail although the transaction is already open.
-    session.begin();
+    session.begin(text);
     if (!session.pipelines) await session.begun;
     const result = await work(session);
     await session.commit();
@@ -315,6 +354,7 @@ async function transact<T>(session: Connected, work: (session: PgSession) => Pro
 class Connected implements PgSession {
   readonly client: PgClient;
   readonly pipelines: boolean;
+  #opening: Promise<Opening | null> = Promise.resolve(null);
   #begun: Promise<number | null> = Promise.resolve(null);
   #last: Promise<unknown> = Promise.resolve();
   /** The number of statements sent. */
@@ -325,6 +365,7 @@ class Connected implements PgSession {
   /** A statement was sent since the transaction began. */
   #isUsed = false;
   #isBegun = false;
+  #isCommitted = false;
 
   constructor(access: PgAccess, client: PgClient) {
     this.#access = access;
@@ -334,6 +375,10 @@ class Connected implements PgSession {
 
   get begun(): Promise<number | null> {
     return this.#begun;
+  }
+
+  get opening(): Promise<Opening | null> {
+    return this.#opening;
   }
 
   get loss(): Error | undefined {
@@ -349,12 +394,31 @@ class Connected implements PgSession {
     this.#loss ??= why instanceof Error ? why : new Error("The connection ended.");
   };
 
-  begin(): void {
+  begin(open: string): void {
     this.#isBegun = true;
     this.#isUsed = false;
-    this.#begun = this.#begin();
+    this.#opening = this.#open(open);
+    this.#begun = this.#opening.then((opening) => {
+      this.#begunAt = opening?.now ?? null;
+      return this.#begunAt;
+    });
     // If it fails, the next statement fails too.
     this.#begun.catch(() => {});
+  }
+
+  together<T>(work: () => Promise<T>): Promise<T> | null {
+    const { client } = this;
+    if (client.pipeline === undefined) return null;
+    const wasPipeline = client.pipeline;
+    const { stream } = (client as { readonly connection?: { readonly stream?: Corked } }).connection ?? {};
+    client.pipeline = true;
+    // One write for all that is sent before the first answer.
+    stream?.cork?.();
+    const done = work().finally(() => {
+      client.pipeline = wasPipeline;
+    });
+    stream?.uncork?.();
+    return done;
   }
 
   async conclude(send: () => Promise<unknown>): Promise<void> {
@@ -369,20 +433,26 @@ class Connected implements PgSession {
     await this.#last;
   }
 
+  async commitBy(text: string): Promise<unknown> {
+    const results = await this.client.query({ text, types, query_timeout: ANSWER_MS });
+    this.#isCommitted = true;
+    return results;
+  }
+
   /** If the last statement fails, the commit after it ends the transaction without its changes. */
   async commit(): Promise<void> {
+    if (this.#isCommitted) return;
     await this.#begun;
     const committed = this.client.query({ text: "commit", query_timeout: ANSWER_MS });
     const ends = await Promise.allSettled([this.#last, committed]);
     for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 
-  async #begin(): Promise<number | null> {
-    const answer: unknown = await this.client.query({ text: BEGIN, types, query_timeout: ANSWER_MS });
+  async #open(text: string): Promise<Opening | null> {
+    const answer: unknown = await this.client.query({ text, types, query_timeout: ANSWER_MS });
     // pg returns one result for each statement of a text.
-    const results = answer as readonly { readonly rows: readonly { readonly now?: number }[] }[];
-    this.#begunAt = results.at(-1)?.rows[0]?.now ?? null;
-    return this.#begunAt;
+    const results = answer as readonly { readonly rows: readonly Opening[] }[];
+    return results.at(-1)?.rows[0] ?? null;
   }
 
   /** Bound, because it is passed around without the session. */

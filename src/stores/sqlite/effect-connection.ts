@@ -175,7 +175,7 @@ const CONTROL = /\b(?:begin|commit|end|rollback)\b/i;
 const TOKEN = /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'[^']*'?|"[^"]*"?|`[^`]*`?|\[[^\]]*\]?|\w+|\s+|[\s\S]/g;
 
 /** What was written before a `commit` would stay, though the event fails and its effects run again. Savepoints are allowed. */
-function refuseToEnd(sql: unknown): void {
+export function refuseToEnd(sql: unknown): void {
   if (typeof sql !== "string" || !CONTROL.test(sql)) return;
   let words: string[] = [];
   let inTrigger = false;

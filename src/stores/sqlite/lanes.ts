@@ -7,9 +7,9 @@ import type { LaneOrder } from "../../inbox/lane-key.ts";
 import { type Heads, type Lane, type LaneEntry, type LanePort, laneIsDue } from "../../inbox/lane-port.ts";
 import type { Mutable } from "../../inbox/lane-state.ts";
 import type { EventId, EventRecord, EventState, LaneId, Outcome } from "../../inbox/record.ts";
-import type { ClaimRequest, Failure, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
+import type { ClaimRequest, Effect, Failure, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
 import { refuseUnrun, refuseUnwaited, roomLeft } from "../../inbox/store-rules.ts";
-import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
+import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 import {
   KEEP,
   keepOf,
@@ -200,10 +200,10 @@ function completeWith(lanes: SqliteLanes, request: Complete): SettleResult {
   work.sql.savepoint.run();
   const { rollbackTo, release } = work.sql;
   try {
-    for (const effect of effects) refuseUnwaited(effect, "never");
+    for (const effect of effects) if (typeof effect === "function") refuseUnwaited(effect, "never");
     const { connection, during } = work.lending;
     during(() => {
-      for (const effect of effects) refuseUnrun(effect(connection), "never");
+      for (const effect of effects) runEffect(connection, effect);
     });
   } catch (cause) {
     const error = metLock(cause) ? otherConnection(cause) : cause;
@@ -213,6 +213,23 @@ function completeWith(lanes: SqliteLanes, request: Complete): SettleResult {
   if (!ends(work, release)) throw new EffectAborted(lease, effectEndedTransaction());
   return complete(lanes, request);
 }
+
+function runEffect(connection: SqliteDatabase, effect: Effect<SqliteDatabase>): void {
+  if (typeof effect === "function") return refuseUnrun(effect(connection), "never");
+  let known = declared.get(connection);
+  if (known === undefined || known.size === MOST_DECLARED) {
+    known = new Map();
+    declared.set(connection, known);
+  }
+  const statement = known.get(effect.text) ?? connection.prepare(effect.text);
+  known.set(effect.text, statement);
+  statement.run(...effect.values);
+}
+
+/** The statements of declared effects, by their texts. */
+const declared = new WeakMap<SqliteDatabase, Map<string, SqliteStatement>>();
+/** For each connection: then they are prepared anew, because a text may have its values in it. */
+const MOST_DECLARED = 100;
 
 /**
  * Runs `statements`, which end our savepoint. False when it is gone with the transaction: SQLite ends that by itself on some

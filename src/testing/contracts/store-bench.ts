@@ -6,6 +6,7 @@ import type {
   ActResult,
   ClaimRequest,
   Effect,
+  EffectStatement,
   EventQuery,
   Failure,
   InboxRules,
@@ -42,8 +43,12 @@ export interface StoreUnderTest<Tx> {
    * `process.kill(pid, 0)` to find out.
    */
   instance?(life: "running" | "gone"): Omit<InstanceIdentity, "id">;
-  /** How an effect writes, and how the test reads what was committed. Needed if it is transactional. */
-  readonly effects?: { write(tx: Tx, text: string): unknown; read(): Promise<readonly string[]> };
+  /** How an effect writes a text, as a function and as a statement, and how the test reads what was committed. Needed if it is transactional. */
+  readonly effects?: {
+    write(tx: Tx, text: string): unknown;
+    statement(text: string): EffectStatement;
+    read(): Promise<readonly string[]>;
+  };
   /** Removes the place. Every store opened on it has been closed. */
   dispose(): Promise<void>;
 }
@@ -238,7 +243,11 @@ export class Bench {
     return again.flat();
   }
 
-  complete(lease: LeaseRef, outcome: Outcome = "handled", effects: readonly Effect<unknown>[] = []): Settle<unknown> {
+  complete(
+    lease: LeaseRef & Pick<Lease, "key">,
+    outcome: Outcome = "handled",
+    effects: readonly Effect<unknown>[] = [],
+  ): Settle<unknown> {
     return { kind: "complete", lease, outcome, effects };
   }
 

@@ -108,8 +108,53 @@ export const settleCases: readonly ContractCase[] = [
 function effectsOf(bench: Bench) {
   const { effects } = bench.place;
   if (effects === undefined) throw new Error("A transactional store needs effects in the contract's makeStore.");
-  return { write: (text: string) => (tx: unknown) => effects.write(tx, text), read: () => effects.read() };
+  return {
+    write: (text: string) => (tx: unknown) => effects.write(tx, text),
+    statement: (text: string) => effects.statement(text),
+    read: () => effects.read(),
+  };
 }
+
+/** @param kind - which of `effectsOf` writes */
+const casesOf = (kind: "write" | "statement", effects: string): readonly ContractCase[] => [
+  it(`commits ${effects} with the completion, in their order`, async (bench) => {
+    const { [kind]: write, read } = effectsOf(bench);
+    await bench.accept(bench.event(1));
+    const settle = bench.complete(await bench.claimOne(), "handled", [write("one"), write("it's two \\")]);
+    bench.expect(await bench.settle(settle)).toEqual(["settled"]);
+    bench.expect([await read(), (await bench.at(1)).state]).toEqual([["one", "it's two \\"], "done"]);
+  }),
+  it(`reports that a gap begins when a completion with ${effects} ends`, async (bench) => {
+    const { [kind]: write, read } = effectsOf(bench);
+    await bench.accept(bench.event(1));
+    const lease = await bench.claimOne();
+    await bench.accept(bench.event(3));
+    const settled = await bench.settled([bench.complete(lease, "handled", [write("one")])]);
+    bench.expect(settled).toEqual([{ status: "settled", gapBegins: true }]);
+    bench.expect(await read()).toEqual(["one"]);
+  }),
+  it(`passes on the next event of a lane after a completion with ${effects}`, async (bench) => {
+    const { [kind]: write, read } = effectsOf(bench);
+    await bench.accept(bench.event(1), bench.event(2), bench.of("other", 1));
+    const [first, other] = await bench.claim();
+    if (first === undefined || other === undefined) throw new Error("Two lanes were due.");
+    const settles = [first, other].map((lease) => bench.complete(lease, "handled", [write(lease.key.messageId)]));
+    bench.expect(await bench.settle(...settles)).toEqual(["settled", "settled"]);
+    bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, lane: first.lane });
+    bench.expect((await read()).length).toBe(2);
+    bench.expect(await bench.store.stats()).toMatchObject({ counters: { handled: 2 }, gauges: { pending: 1 } });
+  }),
+  it(`commits no ${effects} of a stale completion (I3)`, async (bench) => {
+    const { [kind]: write, read } = effectsOf(bench);
+    await bench.accept(bench.event(1));
+    const stale = await bench.claimOne({ leaseMs: 30_000 });
+    await bench.clock.advance(30_000);
+    const current = await bench.claimOne({ mode: "recover" });
+    const settles = [stale, current].map((lease) => bench.complete(lease, "handled", [write(`epoch ${lease.epoch}`)]));
+    bench.expect(await bench.settle(...settles)).toEqual(["lost", "settled"]);
+    bench.expect(await read()).toEqual([`epoch ${current.epoch}`]);
+  }),
+];
 
 export const effectCases: readonly ContractCase[] = [
   ...needing("plain", [
@@ -127,20 +172,23 @@ export const effectCases: readonly ContractCase[] = [
     }),
   ]),
   ...needing("transactional", [
-    it("commits effects with the completion, in their order", async (bench) => {
-      const { write, read } = effectsOf(bench);
-      await bench.accept(bench.event(1));
-      const settle = bench.complete(await bench.claimOne(), "handled", [write("one"), write("two")]);
-      bench.expect(await bench.settle(settle)).toEqual(["settled"]);
-      bench.expect([await read(), (await bench.at(1)).state]).toEqual([["one", "two"], "done"]);
-    }),
-    it("reports that a gap begins when a completion with effects ends", async (bench) => {
-      const { write } = effectsOf(bench);
-      await bench.accept(bench.event(1));
-      const lease = await bench.claimOne();
-      await bench.accept(bench.event(3));
-      const settled = await bench.settled([bench.complete(lease, "handled", [write("one")])]);
-      bench.expect(settled).toEqual([{ status: "settled", gapBegins: true }]);
+    ...casesOf("write", "effects"),
+    ...casesOf("statement", "declared effects"),
+    it("undoes all of a completion one of whose statements fails, and only that one; the lease is still held", async (bench) => {
+      const { statement, read } = effectsOf(bench);
+      await bench.accept(bench.of("a", 1), bench.of("b", 1), bench.of("c", 1));
+      const [a, b, c] = await bench.claim();
+      if (a === undefined || b === undefined || c === undefined) throw new Error("Three lanes were due.");
+      const wrong = { text: "insert into no_such_table values (1)", values: [] };
+      const settles = [a, b, c].map((lease) => {
+        const effects = lease === b ? [statement("b"), wrong] : [statement(lease.key.messageId)];
+        return bench.complete(lease, "handled", effects);
+      });
+      const settled = await bench.settled(settles);
+      bench.expect(settled.map((result) => result.status)).toEqual(["settled", "effect_failed", "settled"]);
+      bench.expect((await read()).toSorted()).toEqual(["a", "c"]);
+      bench.expect(await bench.at(1, "b")).toMatchObject({ state: "pending", attempts: 1 });
+      bench.expect(await bench.settle(bench.complete(b, "handled", [statement("b")]))).toEqual(["settled"]);
     }),
     it("undoes all of a completion whose effect throws, and only that one; the lease is still held", async (bench) => {
       const { write, read } = effectsOf(bench);
@@ -174,16 +222,16 @@ export const effectCases: readonly ContractCase[] = [
       bench.expect([await read(), (await bench.at(1)).state]).toEqual([[], "done"]);
     }),
     it("runs no effect of a stale completion (I3)", async (bench) => {
-      const { write, read } = effectsOf(bench);
       await bench.accept(bench.event(1));
       const stale = await bench.claimOne({ leaseMs: 30_000 });
       await bench.clock.advance(30_000);
-      const current = await bench.claimOne({ mode: "recover" });
-      const settles = [stale, current].map((lease) =>
-        bench.complete(lease, "handled", [write(`epoch ${lease.epoch}`)]),
-      );
-      bench.expect(await bench.settle(...settles)).toEqual(["lost", "settled"]);
-      bench.expect(await read()).toEqual([`epoch ${current.epoch}`]);
+      await bench.claimOne({ mode: "recover" });
+      let ran = false;
+      const effect = () => {
+        ran = true;
+      };
+      bench.expect(await bench.settle(bench.complete(stale, "handled", [effect]))).toEqual(["lost"]);
+      bench.expect(ran).toBe(false);
     }),
   ]),
 ];

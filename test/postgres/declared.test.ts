@@ -1,0 +1,290 @@
+/** Declared effects: many events in one write, each of which succeeds or fails alone. */
+import pg from "pg";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { EffectStatement, Lease } from "../../src/inbox/store.ts";
+import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
+import { outbound } from "../receiver/events.ts";
+import { event, turn } from "../stores/sqlite-turns.ts";
+import { ask, complete, leases, makeNotes, openAt, openDesk, openDeskOn, settle } from "./desk.ts";
+import { newPool, serve, sql } from "./place.ts";
+
+const insert = (schema: string, ...values: readonly unknown[]): EffectStatement => ({
+  text: `insert into public.${schema}_note values ($1)`,
+  values,
+});
+
+/** The texts that a pool's connections are sent. */
+function toldPool(options: pg.PoolConfig = {}): { readonly pool: PgPool & pg.Pool; readonly sent: string[] } {
+  const sent: string[] = [];
+  const pool = newPool(options);
+  pool.on("connect", (client) => {
+    const query: (...asked: readonly unknown[]) => unknown = client.query.bind(client) as never;
+    client.query = ((...asked: readonly [string | pg.QueryConfig]) => {
+      sent.push(typeof asked[0] === "string" ? asked[0] : asked[0].text);
+      return query(...asked);
+    }) as never;
+  });
+  return { pool, sent };
+}
+
+/** Its beginnings of transactions. */
+const begun = (sent: readonly string[]) =>
+  sent.filter((text) => /^begin isolation level read committed; execute/.test(text));
+
+describe("declared effects on Postgres", () => {
+  it("are written exactly once, together with the completion, in the forms of query builders", async () => {
+    const { schema, notes } = await makeNotes();
+    const { receiver, post } = await serve(postgresStore(newPool(), { schema }));
+    const sql = `insert into public.${schema}_note values ($1)`;
+    receiver.onAny((_event, ctx) => {
+      ctx.commit({ text: sql, values: ["one"] });
+      ctx.commit([
+        { sql, params: ["drizzle"] },
+        { sql, parameters: ["kysely"] },
+        { sql, bindings: ["knex"] },
+      ]);
+      ctx.commit({ text: `insert into public.${schema}_note values ('without values')` });
+    });
+    expect(await post(outbound("queued"))).toBe(200);
+    await receiver.drain();
+    expect(await post(outbound("queued"))).toBe(200);
+    await receiver.drain();
+    expect(await notes()).toEqual(["drizzle", "kysely", "knex", "one", "without values"].toSorted());
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1 });
+  });
+
+  it("take 4 messages and 6 statements for an event with one, and none for a look at the lane", async () => {
+    const { pool, sent } = toldPool();
+    const { store, schema, notes } = await openDeskOn(pool);
+    const ids = Array.from({ length: 40 }, (_, index) => `m${index}`);
+    const held = await leases(store, ...ids);
+    const settled = await settle(store, ...held.map((lease, index) => complete(lease, insert(schema, ids[index]))));
+    expect(settled).toEqual(held.map(() => ({ status: "settled" })));
+    expect(await notes()).toEqual(ids.toSorted());
+    const [first, last] = [
+      sent.findIndex((text) => begun([text]).length > 0),
+      sent.lastIndexOf(begun(sent).at(-1) ?? ""),
+    ];
+    const ofEvents = sent.slice(first, last + 4).filter((text) => !text.startsWith("prepare"));
+    expect(begun(sent)).toHaveLength(40);
+    expect(ofEvents).toHaveLength(40 * 4);
+    expect(ofEvents.join("; ").split("; ")).toHaveLength(40 * 6);
+    expect(sent.filter((text) => text.includes("set constraints"))).toEqual([]);
+    expect(await store.stats()).toMatchObject({ counters: { handled: 40 }, gauges: { pending: 0 } });
+  });
+
+  it("fail alone: a lost lease, a unique key, a deferred key and a guard of the application's", async () => {
+    const { store, schema, notes } = await openDesk();
+    await sql(`create table public.${schema}_child (parent text references public.${schema}_note (text) deferrable initially deferred);
+      create function public.${schema}_refuse() returns trigger language plpgsql as $$ begin
+        if new.text = 'refused' then raise exception 'guarded'; end if; return new; end $$;
+      create trigger refuse before insert on public.${schema}_note for each row execute function public.${schema}_refuse()`);
+    onTestFinished(() =>
+      sql(`drop table public.${schema}_child; drop function public.${schema}_refuse cascade`).then(() => {}),
+    );
+    const [a, lost, twice, deferred, guarded, z] = await leases(
+      store,
+      "a",
+      "lost",
+      "twice",
+      "deferred",
+      "guarded",
+      "z",
+    );
+    await sql(`insert into public.${schema}_note values ('taken')`);
+    await sql(`update ${schema}.lane set epoch = epoch + 1 where id = ${lost?.lane}`);
+    const child = { text: `insert into public.${schema}_child values ($1)`, values: ["nobody"] };
+    const settled = await settle(
+      store,
+      complete(a, insert(schema, "a")),
+      complete(lost, insert(schema, "lost")),
+      complete(twice, insert(schema, "before"), insert(schema, "taken")),
+      complete(deferred, insert(schema, "deferred"), child),
+      complete(guarded, insert(schema, "refused")),
+      complete(z, insert(schema, "z")),
+    );
+    expect(settled).toMatchObject([
+      { status: "settled" },
+      { status: "lost" },
+      { status: "effect_failed", error: { code: "23505" } },
+      { status: "effect_failed", error: { code: "23503" } },
+      { status: "effect_failed", error: { code: "P0001" } },
+      { status: "settled" },
+    ]);
+    expect(await notes()).toEqual(["a", "taken", "z"]);
+    expect(await sql(`select attempts from ${schema}.event where id = ${guarded?.event}`)).toEqual([{ attempts: 1 }]);
+  });
+
+  it("wait for a lock that somebody holds by themselves, while others go on", async () => {
+    const { store, schema, notes } = await openDesk();
+    const [waits, free] = await leases(store, "waits", "free");
+    const holder = new pg.Client({ connectionString: newPool().options.connectionString });
+    await holder.connect();
+    await holder.query(`begin; insert into public.${schema}_note values ('waits')`);
+    const settles = [complete(waits, insert(schema, "waits")), complete(free, insert(schema, "free"))];
+    expect((await ask(store, ...settles)).map(({ status }) => status)).toEqual(["unfinished", "settled"]);
+    await holder.query("rollback");
+    await holder.end();
+    expect(await settle(store, settles[0]!)).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["free", "waits"]);
+  });
+
+  it("complete the events of a lane one after the other, each in its first text", async () => {
+    const { pool, sent } = toldPool();
+    const { store, schema, notes } = await openDeskOn(pool);
+    await store.step(turn<PgClient>({ accepts: [1, 2, 3].map((sequence) => event("m", sequence)) }));
+    for (const sequence of [1, 2, 3]) {
+      const { leases: held } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
+      expect(held).toMatchObject([{ sequence }]);
+      expect(await settle(store, complete(held[0], insert(schema, `${sequence}`)))).toEqual([{ status: "settled" }]);
+    }
+    expect(await notes()).toEqual(["1", "2", "3"]);
+    expect(sent.filter((text) => text.includes("set constraints"))).toEqual([]);
+  });
+
+  it("are run by themselves where pg alone can write a value, or the server cannot prepare the text", async () => {
+    const { store, schema, notes } = await openDesk();
+    const [a, b, c] = await leases(store, "a", "b", "c");
+    const own = { toPostgres: () => "by itself" };
+    const cycle: unknown[] = [];
+    cycle.push({ cycle });
+    const notified = { text: "notify nobody", values: [] };
+    expect(
+      await settle(
+        store,
+        complete(a, insert(schema, own)),
+        complete(b, insert(schema, "b"), notified),
+        complete(c, insert(schema, cycle)),
+      ),
+    ).toMatchObject([{ status: "settled" }, { status: "settled" }, { status: "effect_failed" }]);
+    expect(await notes()).toEqual(["b", "by itself"]);
+  });
+
+  it("work on connections that cannot pipeline, and behind a pooler that keeps no statements", async () => {
+    for (const breaks of ["pipeline", "names"] as const) {
+      const pool = newPool();
+      pool.on("acquire", (client: PgClient) => {
+        if (breaks === "pipeline") Object.assign(client, { pipeline: undefined });
+        else void client.query("deallocate all");
+      });
+      const { store, schema, notes } = await openDeskOn(pool);
+      for (let round = 0; round < 5; round++) {
+        const ids = [`${round} a`, `${round} b`, `${round} c`];
+        const held = await leases(store, ...ids);
+        const settles = held.map((lease, index) => complete(lease, insert(schema, ids[index])));
+        expect(await settle(store, ...settles)).toEqual(ids.map(() => ({ status: "settled" })));
+      }
+      expect(await notes()).toHaveLength(15);
+    }
+  });
+
+  it("are not run again when their commit was not answered and happened", async () => {
+    const pool = newPool();
+    let isCut: boolean | null = null;
+    pool.on("connect", (client) => {
+      const query: (...asked: readonly unknown[]) => Promise<unknown> = client.query.bind(client) as never;
+      client.query = (async (...asked: readonly [pg.QueryConfig]) => {
+        const result = await query(...asked);
+        if (isCut !== false || asked[0].text !== "commit") return result;
+        isCut = true;
+        (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+        throw new Error("Connection terminated unexpectedly");
+      }) as never;
+    });
+    const { store, schema, notes } = await openDeskOn(pool);
+    const [lease] = await leases(store, "m");
+    isCut = false;
+    expect(await settle(store, complete(lease, insert(schema, "once")))).toEqual([{ status: "settled" }]);
+    expect(isCut).toBe(true);
+    expect(await notes()).toEqual(["once"]);
+    expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 0 } });
+  });
+
+  it.each([
+    ["begin", /BEGIN/],
+    ["  /* a comment */ Commit", /COMMIT/],
+    ["rollback to savepoint x", /ROLLBACK/],
+    ["set role other", /SET/],
+    ["set local search_path to x", /SET/],
+    ["reset all", /RESET/],
+    ["insert into x values (1); commit", /one statement/],
+    ["", /one statement/],
+  ])("refuse %j when it is registered", async (text, message) => {
+    const { store } = await openDesk();
+    expect(() => store.checkEffect?.({ text, values: [] })).toThrow(message);
+    expect(() => store.checkEffect?.({ text: "insert into x values ('; commit')", values: [] })).not.toThrow();
+  });
+});
+
+describe("the end of a lease in one statement", () => {
+  /** What is in the tables, without numbers of names and without times. */
+  const rowsOf = (schema: string) =>
+    sql(`select l.status, l.ready_at is null as idle, l.cursor, l.gap_since is null as no_gap, l.epoch, l.holder, l.leased,
+        l.leased_epoch, l.leased_attempts, l.leased_started, e.seq, e.state, e.outcome, e.keep, e.finished is null as open, e.attempts,
+        e.started is null as unstarted, e.late, e.forced
+      from ${schema}.lane l join ${schema}.event e on e.lane = l.id order by l.id, e.id`);
+  const tallyOf = (schema: string) =>
+    sql(`select sum(pending)::int as pending, sum(handled)::int as handled from ${schema}.tally`);
+
+  const TAGS = ["outbound", "position", "arrival"] as const;
+  const shapes: readonly (readonly [string, readonly number[], string | null])[] = [
+    ["alone", [1], null],
+    ["the next in sequence behind it", [1, 2], null],
+    ["a gap behind it", [1, 3], null],
+    ["a late one behind it", [1, 2], "update @.event set late = true where seq % 1000 <> 1"],
+    ["a replay behind it", [1, 2], "update @.event set forced = true where id <> (select min(id) from @.event)"],
+    ["one that is held back behind it", [1, 2], "update @.event set gap_wait = 86400000"],
+  ];
+
+  it.each(TAGS.flatMap((tag) => shapes.map(([name, sequences, change]) => [tag, name, sequences, change] as const)))(
+    "writes what the rules write: %s, %s",
+    async (tag, _name, sequences, change) => {
+      const [quick, ruled] = [await openDesk(), await openDesk()];
+      const ends: unknown[] = [];
+      for (const [desk, effect] of [
+        [quick, { text: "select 1", values: [] }],
+        // An older version's outcome: it is left to the rules.
+        [ruled, () => {}],
+      ] as const) {
+        const accepts = sequences.map((sequence) => ({
+          ...event("m", sequence),
+          ...(tag !== "outbound" && { identity: `own ${sequence}`, gapWaitMs: 0 }),
+          lane: { apiClientId: tag === "outbound" ? "client" : "billing", tag, messageId: "m" },
+        }));
+        await desk.store.step(turn<PgClient>({ accepts: accepts.slice(0, 1) }));
+        const { leases: held } = await desk.store.step(turn<PgClient>({ claim: { limit: 1 } }));
+        await desk.store.step(turn<PgClient>({ accepts: accepts.slice(1) }));
+        if (change !== null) await sql(change.replaceAll("@", desk.schema));
+        const lease = held[0] as Lease;
+        const settles =
+          desk === ruled
+            ? [{ kind: "complete", lease, outcome: "handled", effects: [] } as const]
+            : [complete(lease, effect)];
+        const settled = await settle(desk.store, ...settles);
+        ends.push({ status: settled[0]?.status, rows: await rowsOf(desk.schema), tally: await tallyOf(desk.schema) });
+      }
+      expect(ends[0]).toEqual(ends[1]);
+    },
+  );
+
+  it("is the same where the role has another isolation than READ COMMITTED", async () => {
+    const { pool, sent } = toldPool({ options: "-c default_transaction_isolation=serializable" });
+    const { store, schema, notes } = await openDeskOn(pool);
+    const [lease] = await leases(store, "m");
+    expect(await settle(store, complete(lease, insert(schema, "m")))).toEqual([{ status: "settled" }]);
+    expect(begun(sent)).toHaveLength(1);
+    expect(sent.filter((text) => text.startsWith("set constraints"))).toEqual([]);
+    expect(await notes()).toEqual(["m"]);
+  });
+
+  it("is refused to a process whose lease another one has taken", async () => {
+    const { store, schema, notes } = await openDesk();
+    const other = await openAt(schema);
+    const [lease] = await leases(store, "m");
+    await sql(`update ${schema}.lane set ready_at = 0`);
+    const { leases: recovered } = await other.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }));
+    expect(await settle(store, complete(lease, insert(schema, "old")))).toEqual([{ status: "lost" }]);
+    expect(await settle(other, complete(recovered[0], insert(schema, "new")))).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["new"]);
+  });
+});
