@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { acceptGroup, sourceGroup } from "./accept.ts";
 import { cliGroup } from "./cli.ts";
 import { clientGroup } from "./client.ts";
+import { effectsGroup } from "./effects.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { footprintGroup } from "./footprint.ts";
 import { handleGroup } from "./handle.ts";
@@ -43,6 +44,7 @@ const GROUPS: readonly Group[] = [
   millionGroup,
   memoryGroup,
   postgresGroup,
+  effectsGroup,
   ...scaleHandleGroups,
   scaleAcceptGroup,
   footprintGroup,
