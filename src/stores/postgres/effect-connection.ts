@@ -41,7 +41,7 @@ export function opening({ access, instance }: PgInbox, { lane, epoch, event }: L
     json_build_array(${KEPT.map((name) => `current_setting('${name}')`).join(", ")}) as kept,
     (${limit("statement_timeout")}), (${limit("idle_in_transaction_session_timeout")}),
     exists (select 1 from ${access.schema}.lane where id = ${lane} and epoch = ${epoch} and leased = ${event} and holder = ${instance}
-      and status = ${STATUS.leased}) as held`;
+      and status + 0 = ${STATUS.leased}) as held`;
 }
 
 /** Deferred constraints are checked now: in the commit, a violation would look like a failure of the inbox. */

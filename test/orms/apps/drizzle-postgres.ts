@@ -2,8 +2,8 @@
 import { drizzle } from "drizzle-orm/node-postgres";
 import { integer, pgTable, text } from "drizzle-orm/pg-core";
 import { postgresStore } from "oncehook/postgres";
-import { Pool } from "pg";
-import { assignment, serveEffect, Undo, undone } from "./serve.ts";
+import { Pool, type PoolClient } from "pg";
+import { assignment, type Row, serveEffect, Undo, undone } from "./serve.ts";
 
 const { url: connectionString, schema } = assignment;
 const pool = new Pool({ connectionString });
@@ -12,9 +12,10 @@ const orders = pgTable("orders", {
   identity: text().notNull(),
 });
 
-await serveEffect(postgresStore(pool, { schema }), async (tx, { identity, nested }) => {
+const declare = ({ identity }: Row) => drizzle(pool).insert(orders).values({ identity }).toSQL();
+
+async function effect(tx: PoolClient, { identity }: Row) {
   const db = drizzle(tx);
-  if (!nested) return db.insert(orders).values({ identity });
   const undo = `undone ${identity}`;
   await db.transaction(async (inner) => {
     await inner.insert(orders).values({ identity });
@@ -31,4 +32,6 @@ await serveEffect(postgresStore(pool, { schema }), async (tx, { identity, nested
       throw new Undo();
     })
     .catch(undone);
-});
+}
+
+await serveEffect(postgresStore(pool, { schema }), effect, declare);

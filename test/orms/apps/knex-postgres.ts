@@ -1,15 +1,23 @@
 /** Knex on Postgres: the effect's connection is given to each query or transaction. */
 import createKnex from "knex";
 import { postgresStore } from "oncehook/postgres";
-import { Pool } from "pg";
-import { assignment, serveEffect, Undo, undone } from "./serve.ts";
+import { Pool, type PoolClient } from "pg";
+import { assignment, type Row, serveEffect, Undo, undone } from "./serve.ts";
 
 const { url: connectionString, schema } = assignment;
 const pool = new Pool({ connectionString });
 const knex = createKnex({ client: "pg" });
 
-await serveEffect(postgresStore(pool, { schema }), async (tx, { identity, nested }) => {
-  if (!nested) return knex("orders").insert({ identity }).connection(tx);
+const declare = ({ identity }: Row) => knex("orders").insert({ identity }).toSQL().toNative();
+
+async function effect(tx: PoolClient, { identity }: Row) {
+  await knex("orders")
+    .insert({ identity: `undone ${identity}` })
+    .connection(tx);
+  await knex("orders")
+    .where({ identity: `undone ${identity}` })
+    .delete()
+    .connection(tx);
   const undo = { identity: `undone ${identity}` };
   await knex.transaction(
     async (inner) => {
@@ -32,4 +40,6 @@ await serveEffect(postgresStore(pool, { schema }), async (tx, { identity, nested
       { connection: tx },
     )
     .catch(undone);
-});
+}
+
+await serveEffect(postgresStore(pool, { schema }), effect, declare);

@@ -5,7 +5,13 @@ import { assignment, serveEffect } from "./serve.ts";
 
 const knex = createKnex({ client: "better-sqlite3", useNullAsDefault: true });
 
-await serveEffect(sqliteStore(assignment.path), (tx, { identity }) => {
-  const { sql, bindings } = knex("orders").insert({ identity }).toSQL().toNative();
-  tx.prepare(sql).run(...bindings);
-});
+const insert = (identity: string) => knex("orders").insert({ identity }).toSQL().toNative();
+
+await serveEffect(
+  sqliteStore(assignment.path),
+  (tx, { identity }) => {
+    const { sql, bindings } = insert(identity);
+    tx.prepare(sql).run(...bindings);
+  },
+  ({ identity }) => insert(identity),
+);

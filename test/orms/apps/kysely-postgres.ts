@@ -2,7 +2,7 @@
 import { type Generated, Kysely, PostgresDialect } from "kysely";
 import { postgresStore } from "oncehook/postgres";
 import { Pool, type PoolClient } from "pg";
-import { assignment, serveEffect, Undo, undone } from "./serve.ts";
+import { assignment, type Row, serveEffect, Undo, undone } from "./serve.ts";
 
 interface Tables {
   orders: { id: Generated<number>; identity: string };
@@ -13,9 +13,11 @@ const pool = new Pool({ connectionString });
 const kyselyOn = (tx: PoolClient) =>
   new Kysely<Tables>({ dialect: new PostgresDialect({ pool: { connect: async () => tx, end: async () => {} } }) });
 
-await serveEffect(postgresStore(pool, { schema }), async (tx, { identity, nested }) => {
+const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+const declare = ({ identity }: Row) => kysely.insertInto("orders").values({ identity }).compile();
+
+async function effect(tx: PoolClient, { identity }: Row) {
   const db = kyselyOn(tx);
-  if (!nested) return db.insertInto("orders").values({ identity }).execute();
   await db.transaction().execute((inner) => inner.insertInto("orders").values({ identity }).execute());
   await db
     .transaction()
@@ -27,4 +29,6 @@ await serveEffect(postgresStore(pool, { schema }), async (tx, { identity, nested
       throw new Undo();
     })
     .catch(undone);
-});
+}
+
+await serveEffect(postgresStore(pool, { schema }), effect, declare);

@@ -16,7 +16,13 @@ const db = new Kysely<Tables>({
   },
 });
 
-await serveEffect(sqliteStore(assignment.path), (tx, { identity }) => {
-  const { sql, parameters } = db.insertInto("orders").values({ identity }).compile();
-  tx.prepare(sql).run(...parameters);
-});
+const insert = (identity: string) => db.insertInto("orders").values({ identity }).compile();
+
+await serveEffect(
+  sqliteStore(assignment.path),
+  (tx, { identity }) => {
+    const { sql, parameters } = insert(identity);
+    tx.prepare(sql).run(...parameters);
+  },
+  ({ identity }) => insert(identity),
+);

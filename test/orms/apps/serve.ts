@@ -3,7 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { createReceiver, type HandlerContext, type InboxStore } from "oncehook";
+import { createReceiver, type DeclaredEffect, type HandlerContext, type InboxStore } from "oncehook";
 import { nodeWebhook } from "oncehook/node";
 
 export interface Assignment {
@@ -33,9 +33,17 @@ export function undone(error: unknown): void {
   if (!(error instanceof Undo)) throw error;
 }
 
-/** Commits `effect` for each event. */
-export function serveEffect<Tx>(store: InboxStore<Tx>, effect: (tx: Tx, row: Row) => unknown): Promise<void> {
+/** Commits `effect` for each event; what `declare` makes instead, for every event that needs no transaction of the ORM's own. */
+export function serveEffect<Tx>(
+  store: InboxStore<Tx>,
+  effect: (tx: Tx, row: Row) => unknown,
+  declare?: (row: Row) => DeclaredEffect,
+): Promise<void> {
   return serve(store, ({ ctx, row, die }) => {
+    if (declare !== undefined && !row.nested) {
+      ctx.commit(declare(row));
+      return die("before the commit");
+    }
     ctx.commit((tx) => {
       const written = effect(tx, row);
       return written instanceof Promise ? written.then(() => die("before the commit")) : die("before the commit");
