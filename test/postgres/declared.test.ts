@@ -129,6 +129,29 @@ describe("declared effects on Postgres", () => {
     expect(await notes()).toEqual(["free", "waits"]);
   });
 
+  it("add up where two processes update the same rows in opposite order", async () => {
+    const { store, schema } = await openDesk({ max: 6 });
+    const other = await openAt(schema, newPool({ max: 6 }));
+    await sql(
+      `create table public.${schema}_sum (id int primary key, total int); insert into public.${schema}_sum values (1, 0), (2, 0)`,
+    );
+    onTestFinished(() => sql(`drop table public.${schema}_sum`).then(() => {}));
+    const add = (id: number) => ({
+      text: `update public.${schema}_sum set total = total + 1 where id = $1`,
+      values: [id],
+    });
+    const EVENTS = 24;
+    const work = async (process: typeof store, name: string, ids: readonly number[]) => {
+      const held = await leases(process, ...Array.from({ length: EVENTS }, (_, index) => `${name} ${index}`));
+      const settles = held.map((lease) => complete(lease, ...ids.map(add)));
+      return settle(process, ...settles);
+    };
+    const settled = await Promise.all([work(store, "one", [1, 2]), work(other, "other", [2, 1])]);
+    expect(settled.flat()).toEqual(Array(2 * EVENTS).fill({ status: "settled" }));
+    expect(await sql(`select total from public.${schema}_sum`)).toEqual([{ total: 48 }, { total: 48 }]);
+    expect(await store.stats()).toMatchObject({ counters: { handled: 48 }, gauges: { pending: 0 } });
+  });
+
   it("complete the events of a lane one after the other, each in its first text", async () => {
     const { pool, sent } = toldPool();
     const { store, schema, notes } = await openDeskOn(pool);

@@ -3,8 +3,9 @@
  * fails here fails alone, counts as no attempt, and is run again by itself, where its error is judged.
  */
 import type { EffectStatement, SettleResult } from "../../inbox/store.ts";
+import { sleep } from "../../internal/clock.ts";
 import { type Completion, type Executables, endedAt, isCommon, nameFor } from "./completion.ts";
-import { isStatementLost, isUnanswered } from "./failures.ts";
+import { isContention, isStatementLost, isUnanswered } from "./failures.ts";
 import type { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
 import { ANSWER_MS, BEGIN, type PgQuery, type PgSession, types, withSession } from "./session.ts";
@@ -14,6 +15,9 @@ const MOST_WRITES = 4;
 /** While one waits for a lock or takes longer, the events behind it in its write wait too. Milliseconds. */
 const LOCK_MS = 50;
 const STATEMENT_MS = 1_000;
+/** How often it is sent when another transaction holds its rows. Longer pauses each time. */
+const MOST_TRIES = 5;
+const PAUSE_MS = 5;
 /** Texts that stay prepared. More would fill the server's memory, as those with their values in them do. */
 const MOST_TEXTS = 200;
 
@@ -28,11 +32,12 @@ export function isDeclared(request: Completion): request is Declared {
 
 /** The result. Otherwise it has to be run by itself: `unanswered` may have been committed, `apart` was not. */
 export type DeclaredEnd = SettleResult | "unanswered" | "apart";
+type End = DeclaredEnd | "contended";
 
 interface Waiting {
   /** What its transaction sends, with the row of the instance's counters. */
   readonly queries: (slot: number) => readonly PgQuery[];
-  readonly resolve: (end: DeclaredEnd) => void;
+  readonly resolve: (end: End) => void;
 }
 
 export class DeclaredWrites {
@@ -49,7 +54,16 @@ export class DeclaredWrites {
     this.#executables = executables;
   }
 
-  settle(request: Declared): Promise<DeclaredEnd> {
+  async settle(request: Declared): Promise<DeclaredEnd> {
+    for (let attempt = 1; ; attempt++) {
+      const end = await this.#try(request);
+      if (end !== "contended") return end;
+      if (attempt === MOST_TRIES) return "apart";
+      await sleep(this.#inbox.context.clock, PAUSE_MS * attempt);
+    }
+  }
+
+  #try(request: Declared): Promise<End> {
     const effects = request.effects.map((effect) => this.#queryOf(effect)).filter((query) => query !== null);
     if (!this.#executables.areKept || effects.length < request.effects.length) return Promise.resolve("apart");
     return new Promise((resolve) => {
@@ -88,12 +102,12 @@ export class DeclaredWrites {
   }
 
   /** The commit of a transaction in which one has failed rolls it back. */
-  #sendAll({ client }: PgSession, queries: Waiting["queries"], slot: number): Promise<readonly End[]> {
+  #sendAll({ client }: PgSession, queries: Waiting["queries"], slot: number): Promise<readonly Sent[]> {
     return Promise.allSettled(queries(slot).map((query) => client.query(query)));
   }
 
-  async #sendEach({ client }: PgSession, queries: Waiting["queries"], slot: number): Promise<readonly End[]> {
-    const ends: End[] = [];
+  async #sendEach({ client }: PgSession, queries: Waiting["queries"], slot: number): Promise<readonly Sent[]> {
+    const ends: Sent[] = [];
     for (const query of queries(slot)) {
       const [end] = await Promise.allSettled([client.query(query)]);
       ends.push(end);
@@ -104,7 +118,7 @@ export class DeclaredWrites {
     return ends;
   }
 
-  async #judge(session: PgSession, { resolve }: Waiting, sent: Promise<readonly End[]>): Promise<void> {
+  async #judge(session: PgSession, { resolve }: Waiting, sent: Promise<readonly Sent[]>): Promise<void> {
     const since = this.#inbox.latestWrite;
     const ends = await sent;
     const failed = ends.find((end) => end.status === "rejected");
@@ -116,7 +130,7 @@ export class DeclaredWrites {
     const isCutOff = ends.some((end) => end.status === "rejected" && isUnanswered(end.reason));
     if (isCutOff) session.discard(failed.reason);
     else if (isStatementLost(failed.reason)) this.#executables.failed(session.client, failed.reason);
-    resolve(isCutOff ? "unanswered" : "apart");
+    resolve(isCutOff ? "unanswered" : isContention(failed.reason) ? "contended" : "apart");
   }
 
   #queries({ lease }: Declared, effects: readonly PgQuery[], slot: number): readonly PgQuery[] {
@@ -140,7 +154,7 @@ export class DeclaredWrites {
   }
 }
 
-type End = PromiseSettledResult<unknown>;
+type Sent = PromiseSettledResult<unknown>;
 
 const UNWRITABLE = Symbol("a value that pg may not be able to write");
 
