@@ -7,8 +7,8 @@ import type { LeaseRef, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
 import { STATE } from "../database.ts";
 import { type Answered, settleRows } from "./batch.ts";
-import { type Completion, Executables, endedAt, isCommon } from "./completion.ts";
-import { DeclaredWrites, isDeclared } from "./declared.ts";
+import { type Completion, Executables, endedAt, isCommon } from "./end-lease.ts";
+import { DeclaredWrites, isDeclared } from "./declared-effects.ts";
 import {
   CHECK,
   checkOpen,

@@ -4,7 +4,7 @@
  */
 import type { EffectStatement, SettleResult } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
-import { type Completion, type Executables, endedAt, isCommon, nameFor } from "./completion.ts";
+import { type Completion, type Executables, endedAt, isCommon, nameFor } from "./end-lease.ts";
 import { isContention, isStatementLost, isUnanswered } from "./failures.ts";
 import type { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
