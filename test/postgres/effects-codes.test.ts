@@ -38,7 +38,7 @@ describe("an effect whose connection's socket is closed when it writes", () => {
       const query: (...asked: readonly unknown[]) => Promise<PgResult> = client.query.bind(client) as never;
       client.query = ((...asked: readonly [PgQuery | string]) => {
         const [first] = asked;
-        if (!isCut || typeof first === "string" || !first.text.endsWith("; commit")) return query(...asked);
+        if (!isCut || typeof first === "string" || !first.text.endsWith("commit")) return query(...asked);
         isCut = false;
         return Promise.reject(endedByOther());
       }) as never;

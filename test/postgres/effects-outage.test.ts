@@ -153,6 +153,21 @@ describe("an effect whose connection breaks", () => {
     expect(await notes()).toEqual(["other"]);
   });
 
+  it("has failed when a deferred constraint of its breaks the connection each time (I7, I9)", async () => {
+    const { store, schema, notes, write } = await openDesk();
+    const [lease] = await leases(store, "m");
+    await sql(`create function ${schema}.part() returns trigger language plpgsql as $$ begin
+        perform pg_terminate_backend(pg_backend_pid()); perform pg_sleep(1); return null; end $$;
+      create constraint trigger part after insert on public.${schema}_note deferrable initially deferred
+        for each row execute function ${schema}.part()`);
+    let runs = 0;
+    const poisonous = complete(lease, (client) => write(`run ${++runs}`)(client));
+    expect(await settle(store, poisonous)).toMatchObject([{ status: "effect_failed", error: { code: "57P01" } }]);
+    // The first one's commit was sent together with the check, so that either could have been interrupted.
+    expect(runs).toBe(6);
+    expect(await notes()).toEqual([]);
+  });
+
   it.each(["25006", "53100"])("is not what an effect has whose other database takes no writes (%s)", async (code) => {
     const { store } = await openDesk();
     const [lease] = await leases(store, "m");

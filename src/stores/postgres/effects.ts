@@ -7,7 +7,6 @@ import type { LeaseRef, SettleResult, Turn } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
 import { STATE } from "../database.ts";
 import { type Answered, settleRows } from "./batch.ts";
-import { type Completion, Executables, endedAt, isCommon } from "./end-lease.ts";
 import { DeclaredWrites, isDeclared } from "./declared-effects.ts";
 import {
   CHECK,
@@ -20,6 +19,7 @@ import {
   runEffects,
   takeBack,
 } from "./effect-connection.ts";
+import { type Completion, Executables, endedAt, isCommon } from "./end-lease.ts";
 import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
@@ -185,10 +185,12 @@ export class EffectSettles {
   }
 
   async #try(request: Completion, trial: Trial): Promise<SettleResult> {
-    const fate = await this.#fateOf(keyOf(request.lease));
+    const key = keyOf(request.lease);
+    const fate = await this.#fateOf(key);
     if (fate === "in progress") return UNFINISHED;
     const inbox = this.#inbox;
-    const byRules = trial.byRules || !isCommon(request) || !this.#executables.areKept;
+    // After an interruption the rules decide: they check constraints before the commit, so that a trigger that breaks the connection is noticed.
+    const byRules = trial.byRules || !isCommon(request) || !this.#executables.areKept || this.#interrupted.has(key);
     const run = async (session: PgSession): Promise<SettleResult> => {
       trial.session = session;
       trial.transaction = null;
