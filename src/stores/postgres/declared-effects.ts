@@ -4,11 +4,11 @@
  */
 import type { EffectStatement, SettleResult } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
-import { type Completion, type Executables, endedAt, isCommon, nameFor } from "./end-lease.ts";
+import { type Completion, type Executables, endedAt, isCommon } from "./end-lease.ts";
 import { isContention, isStatementLost, isUnanswered } from "./failures.ts";
 import type { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
-import { ANSWER_MS, BEGIN, type PgQuery, type PgSession, types, withSession } from "./session.ts";
+import { ANSWER_MS, BEGIN, nameFor, type PgQuery, type PgSession, types, withSession } from "./session.ts";
 
 const MOST_EVENTS = 16;
 const MOST_WRITES = 4;
@@ -146,7 +146,8 @@ export class DeclaredWrites {
   #queryOf({ text, values }: EffectStatement): PgQuery | null {
     const written = values.map(asWritten);
     if (written.includes(UNWRITABLE)) return null;
-    if (!this.#names.has(text) && this.#names.size < MOST_TEXTS) this.#names.set(text, nameFor("effect", text));
+    if (!this.#names.has(text) && this.#names.size < MOST_TEXTS)
+      this.#names.set(text, nameFor("oncehook effect", text));
     const name = this.#names.get(text);
     // A query without a name must have a value: otherwise pg would send it as a text, which may have several statements.
     if (name === undefined) return written.length > 0 ? { text, values: written } : null;

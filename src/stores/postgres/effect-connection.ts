@@ -14,15 +14,14 @@ import {
   LIMIT_MS,
   limit,
   type Opening,
+  OUR_SETTINGS,
   type PgClient,
   type PgSession,
 } from "./session.ts";
 
 /** Settings that an effect may change for its transaction and that must be restored. */
 const KEPT = ["session_authorization", "role", "search_path", "lock_timeout", "statement_timeout"] as const;
-/** What our own statements need after the effects: see `session.ts`. */
-const OURS = { enable_seqscan: "off", plan_cache_mode: "force_generic_plan", jit: "off", synchronous_commit: "on" };
-const settings = (names: readonly string[]) => names.map((name) => `'${name}'`).join(", ");
+const quoted = (texts: readonly string[]) => texts.map((text) => `'${text}'`).join(", ");
 
 /** How a transaction of effects begins: with the application's own settings, and with what is to be restored. */
 export interface EffectOpening extends Opening {
@@ -46,9 +45,10 @@ export function opening({ access, instance }: PgInbox, { lane, epoch, event }: L
 
 /** Deferred constraints are checked now: in the commit, a violation would look like a failure of the inbox. */
 export const CHECK = "set constraints all immediate";
+/** Restores `KEPT`, given as `$1`, and makes our own settings. */
 export const RESTORE = `select pg_current_xact_id_if_assigned()::text as transaction, (
     select count(set_config(setting, value, true))
-    from unnest(array[${settings([...KEPT, ...Object.keys(OURS)])}], $1::text[] || array[${settings(Object.values(OURS))}])
+    from unnest(array[${quoted([...KEPT, ...Object.keys(OUR_SETTINGS)])}], $1::text[] || array[${quoted(Object.values(OUR_SETTINGS))}])
       as wanted (setting, value)
     where current_setting(setting) <> value) as restored`;
 /** Needs a new page and file, which a full disk refuses. It disappears with its transaction. */

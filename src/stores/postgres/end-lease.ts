@@ -2,14 +2,13 @@
  * The common end of a lease with effects: one statement that decides by itself, or fails so that the rules must decide. It is prepared by
  * SQL and executed by name within texts, so that one message carries several statements.
  */
-import { createHash } from "node:crypto";
 import { isSharedLane } from "../../inbox/lane-key.ts";
 import type { Settle } from "../../inbox/store.ts";
 import { KEEP, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
 import { RESTORE } from "./effect-connection.ts";
 import { sqlState } from "./failures.ts";
 import type { Holder } from "./open.ts";
-import { ANSWER_MS, COMMITS_TO_DISK, type PgAccess, type PgClient, type PgResult } from "./session.ts";
+import { ANSWER_MS, nameFor, type PgAccess, type PgClient, type PgResult, SET_OURS } from "./session.ts";
 
 export type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
 
@@ -62,9 +61,8 @@ const endWith = (next: string, isReady: string) => `with lane_ended as (
 const END = endWith(NEXT, "n.seq <= l.cursor + 1");
 const END_OF_SHARED = endWith(NEXT_OF_SHARED, `(l.tag <> ${TAG.position} or n.gap_wait = 0)`);
 
-/** What our own statements need, see `session.ts`. Then the limits of a write in which other events wait behind this one. */
-const SETTINGS = `select ${COMMITS_TO_DISK}, set_config('enable_seqscan', 'off', true),
-  set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
+/** Then the limits of a write in which other events wait behind this one. */
+const SETTINGS = `select ${SET_OURS},
   set_config('lock_timeout', $1::text, true), set_config('statement_timeout', $2::text, true)`;
 
 const OURS = { settings: SETTINGS, restore: RESTORE, lock: LOCK, end: END, end_of_shared: END_OF_SHARED };
@@ -137,21 +135,16 @@ export class Executables {
     this.#prepared.delete(client);
   }
 
-  /** The name contains a hash of the text: on a connection that a pooler shares, another version may have prepared its own. */
+  /** Its name is not one that pg prepares by itself: neither would know of the other. */
   #of(name: keyof typeof OURS): { readonly name: string; readonly text: string } {
     let statement = this.#ours.get(name);
     if (statement === undefined) {
       const text = OURS[name].replaceAll("{}", this.#access.schema);
-      statement = { name: nameFor(name, text), text };
+      statement = { name: nameFor(`executed ${name}`, text), text };
       this.#ours.set(name, statement);
     }
     return statement;
   }
-}
-
-/** A name for a prepared statement, unique for its text. */
-export function nameFor(what: string, text: string): string {
-  return `oncehook ${what} ${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }
 
 type Argument = string | number | null | readonly string[];

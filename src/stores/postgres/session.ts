@@ -169,19 +169,26 @@ export function limit(setting: "idle_in_transaction_session_timeout" | "statemen
 export const CLOCK = "(extract(epoch from clock_timestamp()) * 1000)::bigint";
 export const NOW = `select ${CLOCK} as now`;
 
-/** Makes the commit of the transaction wait for the disk, whatever the server's default. Its value is `on`. */
-export const COMMITS_TO_DISK = "set_config('synchronous_commit', 'on', true)";
+/** A statement sees what was committed while the previous one waited for a lock. */
+export const BEGIN = "begin isolation level read committed";
+const setLocally = ([setting, value]: readonly [string, string]) => `set_config('${setting}', '${value}', true)`;
 
 /**
- * Sets what the transaction relies on, whatever the server's defaults. A commit waits for the disk. A statement sees what was committed
- * while the previous one waited for a lock. Plans are always generic, because planning for each batch's arrays takes longer than a small
- * batch. Such a plan may date from a time when the tables were small, so sequential scans are off. A table without an index is still
- * scanned, with a cost so high that the server would first compile the plan, so JIT is off.
+ * What our own statements rely on, whatever the server's defaults. A commit waits for the disk. Plans are always generic, because planning
+ * for each batch's arrays takes longer than a small batch. Such a plan may date from a time when the tables were small, so sequential scans
+ * are off. A table without an index is still scanned, with a cost so high that the server would first compile the plan, so JIT is off.
  */
-export const BEGIN = "begin isolation level read committed";
-const OPEN = `${BEGIN}; select (${NOW}), ${COMMITS_TO_DISK},
-  set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true),
-  (${limit("idle_in_transaction_session_timeout")})`;
+export const OUR_SETTINGS = {
+  synchronous_commit: "on",
+  enable_seqscan: "off",
+  plan_cache_mode: "force_generic_plan",
+  jit: "off",
+} as const;
+/** Makes them, for the rest of the transaction. */
+export const SET_OURS = Object.entries(OUR_SETTINGS).map(setLocally).join(", ");
+/** Makes the first of them, in a statement that is its own transaction. Its value is `on`. */
+export const COMMITS_TO_DISK = setLocally(["synchronous_commit", OUR_SETTINGS.synchronous_commit]);
+const OPEN = `${BEGIN}; select (${NOW}), ${SET_OURS}, (${limit("idle_in_transaction_session_timeout")})`;
 /** How long to wait for an answer. Without it, a server that disappeared silently is noticed only after the system's limit of minutes. */
 export const ANSWER_MS = 30_000;
 /** How long to wait for a connection. All may be in use, and a user's pool may wait forever. */
@@ -196,6 +203,14 @@ export interface PgAccess {
   /** The schema, quoted. */
   readonly schema: string;
   readonly statements: PgStatements;
+}
+
+/**
+ * A name for a prepared statement. It contains a hash of the text, including the schema: behind a pooler, other versions and other inboxes
+ * prepare statements on the same connection, and without the hash a name could run theirs.
+ */
+export function nameFor(what: string, text: string): string {
+  return `${what} ${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
 }
 
 /** The statements of an open inbox, and whether they are prepared by name; shared by all its connections. */
@@ -223,17 +238,13 @@ export class PgStatements {
     this.#onLost();
   }
 
-  /**
-   * The statement in pg's form. Its name contains a hash of its text, including the schema: behind a pooler, other versions and other
-   * inboxes prepare statements on the same connection, and without the hash a name could run theirs.
-   */
+  /** The statement in pg's form. */
   of(name: string | null, template: string): { readonly name?: string; readonly text: string } {
     if (name === null) return { text: template.replaceAll("{}", this.#schema) };
     let prepared = this.#prepared.get(name);
     if (prepared === undefined) {
       const text = template.replaceAll("{}", this.#schema);
-      const hash = createHash("sha256").update(text).digest("hex").slice(0, 16);
-      prepared = { name: `${name} ${hash}`, text };
+      prepared = { name: nameFor(name, text), text };
       this.#prepared.set(name, prepared);
     }
     return this.#areNamed ? prepared : { text: prepared.text };
