@@ -131,11 +131,14 @@ describe("declared effects on Postgres", () => {
     const holder = new pg.Client({ connectionString: newPool().options.connectionString });
     await holder.connect();
     await holder.query(`begin; insert into public.${schema}_note values ('waits')`);
-    const settles = [complete(waits, insert(schema, "waits")), complete(free, insert(schema, "free"))];
-    expect((await ask(store, ...settles)).map(({ status }) => status)).toEqual(["unfinished", "settled"]);
+    const [blocked, other] = [complete(waits, insert(schema, "waits")), complete(free, insert(schema, "free"))];
+    const [first, second] = await ask(store, blocked, other);
+    expect(first).toEqual({ status: "unfinished" });
+    // On a busy machine it takes longer than the turn waits.
+    expect(second?.status === "unfinished" ? await settle(store, other) : [second]).toEqual([{ status: "settled" }]);
     await holder.query("rollback");
     await holder.end();
-    expect(await settle(store, settles[0]!)).toEqual([{ status: "settled" }]);
+    expect(await settle(store, blocked)).toEqual([{ status: "settled" }]);
     expect(await notes()).toEqual(["free", "waits"]);
   });
 
