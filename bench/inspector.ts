@@ -16,7 +16,6 @@ import { bodyOf, nextMessageId, SECRET } from "./deliveries.ts";
 import type { InspectedMode, InspectedQuestion } from "./inspector-server.ts";
 import type { LoadResult } from "./load.ts";
 import { type Group, grouped, type LeftOut, type Limit, type Row, ratioOf, row } from "./rows.ts";
-import { view } from "./viewer.ts";
 
 const MESSAGES = 333_300;
 const VISITS = 9;
@@ -172,4 +171,42 @@ async function lookedAt(): Promise<Row> {
   if (viewer.lists === 0) throw new Error("Nobody looked: there is nothing to compare.");
   const detail = `${grouped(median(seen))} / ${grouped(median(unseen))} requests per second of processor; ${viewer.lists} lists were read`;
   return row(WATCHED, ratioOf(seen, unseen), detail);
+}
+
+/** Somebody who looks at the live list, without a browser: asks what the page asks, when the page would. */
+interface Viewer {
+  /** How often the list was read. */
+  readonly lists: number;
+  stop(): void;
+}
+
+const VIEWER_HEADERS = { "x-oncehook-inspector": "1", "content-type": "application/json" };
+
+/** Holds the stream of the inspector at `origin`, and reads the newest events whenever something has changed. */
+function view(origin: string): Viewer {
+  const gone = new AbortController();
+  const viewer = { lists: 0, stop: () => gone.abort() };
+  const api = `${origin}/inspector/api`;
+  const read = async () => {
+    const list = { method: "POST", headers: VIEWER_HEADERS, body: '{"limit":50}', signal: gone.signal };
+    const answer = await fetch(`${api}/events`, list);
+    if (!answer.ok) throw new Error(`The list was answered ${answer.status}.`);
+    await answer.text();
+    viewer.lists += 1;
+  };
+  const look = async () => {
+    const stream = await fetch(`${api}/stream`, { signal: gone.signal });
+    const decoder = new TextDecoder();
+    let changed = "";
+    for await (const chunk of stream.body ?? []) {
+      const [, told] = /"changed":(\d+)/.exec(decoder.decode(chunk, { stream: true })) ?? [];
+      if (told === undefined || told === changed) continue;
+      changed = told;
+      await read();
+    }
+  };
+  look().catch((error: unknown) => {
+    if (!gone.signal.aborted) throw error;
+  });
+  return viewer;
 }

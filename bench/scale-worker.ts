@@ -5,7 +5,7 @@ import { postgresStore } from "../src/stores/postgres.ts";
 import { sqliteStore } from "../src/stores/sqlite.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
-import { BATCH, HANDLERS, type Progress, TURNS, WAIT_MS, type Work, type WorkerQuestion } from "./scale-work.ts";
+import { BATCH, HANDLERS, type Progress, TURNS, WAIT_MS, type Work, type WorkerQuestion } from "./scale-pace.ts";
 import { MESSAGES, openPostgres, turnOf } from "./store.ts";
 
 const [work, inbox] = process.argv.slice(2) as [Work, string];

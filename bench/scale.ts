@@ -7,8 +7,7 @@ import { median } from "../test/support/statistics.ts";
 import { inDirectory } from "./http.ts";
 import { processorOf } from "./processor.ts";
 import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
-import { type Inbox, type Inboxes, type Pace, pacesOf, WORKING_MS } from "./scale-pace.ts";
-import { BATCH, HANDLERS, WAIT_MS } from "./scale-work.ts";
+import { BATCH, HANDLERS, type Inbox, type Inboxes, type Pace, pacesOf, WAIT_MS, WORKING_MS } from "./scale-pace.ts";
 import { MESSAGES, openPostgres, openStore, turnOf } from "./store.ts";
 
 /** Enough that no process is ever without work. */
