@@ -9,100 +9,118 @@ import { signedRequest } from "../src/testing/index.ts";
 import { startPostgres } from "../test/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { bodyOf, nextMessageId } from "./deliveries.ts";
-import { peerPackages } from "./peer-packages.ts";
+import { CONCURRENCY, CONNECTIONS, DONE, queryOnce, WORKERS, type Worker } from "./queues.ts";
 import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
 import { MESSAGES, openPostgres, turnOf } from "./store.ts";
 
 const EVENTS = 2_000;
+/** Of a round, where each takes long. */
+const FEW_EVENTS = 500;
 const ROUNDS = 5;
-const CONCURRENCY = 8;
-const CONNECTIONS = 10;
+const COUNTED_ROUNDS = 50;
 const SENDERS = 64;
 const SECRET = "effects-benchmark-secret";
 
-const atLeast = (name: string, target: number): Limit => ({ name, target, bound: "at least" });
-const DECLARED = atLeast("Postgres: handled with declared effects / the handler's own insert", 0.75);
-const FUNCTIONS = atLeast("Postgres: handled with effects as functions / the handler's own insert", 0.45);
-const GRAPHILE = atLeast("Postgres: handled with declared effects / graphile-worker", 2.5);
-const COUNTED = [
-  { name: "Postgres: messages of an event with an effect as a function", by: "function", what: "messages", target: 8 },
+type Side = "declared" | "function" | "own" | Worker;
+
+interface Comparison {
+  readonly limit: Limit;
+  readonly ours: Side;
+  readonly theirs: Side;
+  /** What the other side does, where the name of the row does not say it. */
+  readonly how?: string;
+}
+
+const COMPARISONS: readonly Comparison[] = [
+  compared("handled with declared effects / the handler's own insert", 0.75, ["declared", "own"]),
+  compared("handled with effects as functions / the handler's own insert", 0.45, ["function", "own"]),
   {
-    name: "Postgres: statements of an event with an effect as a function",
-    by: "function",
-    what: "statements",
-    target: 8,
+    ...compared("handled with declared effects / graphile-worker", 2.5, ["declared", "graphile-worker"]),
+    how: "its defaults otherwise, without a local queue and completions in batches; an insert that may run again",
   },
-  { name: "Postgres: messages of an event with a declared effect", by: "declared", what: "messages", target: 6 },
-  { name: "Postgres: statements of an event with a declared effect", by: "declared", what: "statements", target: 6 },
-] as const;
+  {
+    ...compared("handled exactly once, declared / DBOS Transact", 5, ["declared", "dbos"]),
+    how: "a workflow with the identity as its id, started directly, and a step with an insert that may run again",
+  },
+  {
+    ...compared("handled with declared effects / pg-boss handling the same", 2, ["declared", "pg-boss"]),
+    how: "two workers with batches of four, and an insert that may run again",
+  },
+];
 
-const INSERT = "insert into done (identity, type) values ($1, $2) on conflict do nothing";
+function compared(name: string, target: number, [ours, theirs]: readonly [Side, Side]): Comparison {
+  return { limit: { name: `Postgres: ${name}`, target, bound: "at least" }, ours, theirs };
+}
 
-type Side = "declared" | "function" | "own" | "graphile-worker";
-
-/** Handles a backlog of `EVENTS` events, and returns how many a second. */
-type Run = () => Promise<number>;
+const COUNTED = (["function", "declared"] as const).flatMap((by) =>
+  (["messages", "statements"] as const).map((what) => {
+    const [effect, target] = by === "function" ? ["an effect as a function", 8] : ["a declared effect", 6];
+    const name = `Postgres: ${what} of an event with ${effect}`;
+    return { by, what, limit: { name, target, bound: "at most", unit: what } satisfies Limit };
+  }),
+);
 
 export const effectsGroup: Group = {
-  names: [DECLARED, FUNCTIONS, GRAPHILE, ...COUNTED].map(({ name }) => name),
+  names: [...COMPARISONS, ...COUNTED].map(({ limit }) => limit.name),
   async run(wanted) {
     const server = await startPostgres({ inMemory: false });
-    const pool = new pg.Pool({ connectionString: server.url, max: CONNECTIONS });
-    pool.on("error", () => {});
     try {
-      await pool.query("create table done (identity text primary key, type text not null)");
-      const sides: Record<Side, Run> = {
-        declared: () => handled(server.url, (_event, ctx) => ctx.commit({ text: INSERT, values: rowOf(ctx) })),
-        function: () =>
-          handled(server.url, (_event, ctx) =>
-            ctx.commit((tx) => tx.query({ name: "insert", text: INSERT, values: rowOf(ctx) })),
-          ),
-        own: () =>
-          handled(server.url, async (_event, ctx) => {
-            await pool.query({ name: "insert", text: INSERT, values: [...rowOf(ctx)] });
-          }),
-        "graphile-worker": () => handledByGraphile(server.url),
-      };
-      const speeds: Record<Side, number[]> = { declared: [], function: [], own: [], "graphile-worker": [] };
-      for (let round = -1; round < ROUNDS; round++) {
-        for (const [side, run] of Object.entries(sides) as [Side, Run][]) {
-          const speed = await run();
-          if (round >= 0) speeds[side].push(speed);
-        }
-      }
-      const compare = (limit: Limit, ours: Side, theirs: Side): Row => {
-        const detail = `${grouped(median(speeds[ours]))} / ${grouped(median(speeds[theirs]))} events/s, concurrency ${CONCURRENCY}`;
-        return row(limit, ratioOf(speeds[ours], speeds[theirs]), detail);
-      };
-      const counts = {
-        function: await counted(server.url, "function"),
-        declared: await counted(server.url, "declared"),
-      };
-      const rows = [
-        compare(DECLARED, "declared", "own"),
-        compare(FUNCTIONS, "function", "own"),
-        compare(GRAPHILE, "declared", "graphile-worker"),
-        ...COUNTED.map(({ name, by, what, target }) => {
-          const { microseconds, ...count } = counts[by];
-          return row({ name, target, bound: "at most", unit: "requests" }, count[what], `${microseconds} µs alone`);
-        }),
-      ];
-      return rows.filter(({ name }) => wanted.has(name));
+      await queryOnce(server.url, DONE.create);
+      const comparisons = COMPARISONS.filter(({ limit }) => wanted.has(limit.name));
+      const counted = COUNTED.filter(({ limit }) => wanted.has(limit.name));
+      return [...(await compare(server.url, comparisons)), ...(await count(server.url, counted))];
     } finally {
-      await pool.end();
       await server.stop();
     }
   },
 };
 
-function rowOf({ identity }: Pick<HandlerContext, "identity">): readonly unknown[] {
-  return [identity, "message.queued"];
+/** Each side handles a backlog a round, in turn; the first round warms up. */
+async function compare(url: string, comparisons: readonly Comparison[]): Promise<readonly Row[]> {
+  const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS });
+  pool.on("error", () => {});
+  const sides = [...new Set(comparisons.flatMap(({ ours, theirs }) => [ours, theirs]))];
+  const speeds = new Map(sides.map((side): [Side, number[]] => [side, []]));
+  for (let round = -1; round < ROUNDS; round++) {
+    for (const [side, measured] of speeds) {
+      const speed = await handledBy(side, url, pool);
+      if (round >= 0) measured.push(speed);
+    }
+  }
+  await pool.end();
+  return comparisons.map(({ limit, ours, theirs, how }) => {
+    const [mine = [], others = []] = [speeds.get(ours), speeds.get(theirs)];
+    const pace = `${grouped(median(mine))} / ${grouped(median(others))} events/s, concurrency ${CONCURRENCY}`;
+    return row(limit, ratioOf(mine, others), how === undefined ? pace : `${pace}; ${how}`);
+  });
 }
 
-async function handled(
-  url: string,
-  handler: (event: WebhookEvent, ctx: HandlerContext<PgClient>) => unknown,
-): Promise<number> {
+/** Handles a backlog and returns how many events a second, if each has its row afterwards. */
+async function handledBy(side: Side, url: string, pool: pg.Pool): Promise<number> {
+  const events = side === "dbos" ? FEW_EVENTS : EVENTS;
+  const insertOf = (identity: string) => ({ text: DONE.insert, values: [...DONE.valuesOf(identity)] });
+  const insert = async (identity: string) => {
+    await pool.query({ name: "insert", ...insertOf(identity) });
+  };
+  const handlers: Readonly<Record<Exclude<Side, Worker>, BenchHandler>> = {
+    declared: (_event, ctx) => ctx.commit(insertOf(ctx.identity)),
+    function: (_event, ctx) => ctx.commit((tx) => tx.query({ name: "insert", ...insertOf(ctx.identity) })),
+    own: (_event, ctx) => insert(ctx.identity),
+  };
+  const speed = isWorker(side) ? await WORKERS[side]({ url, events, insert }) : await handled(url, handlers[side]);
+  const { rows } = await pool.query<{ readonly rows: number }>("select count(*)::int as rows from done");
+  if (rows[0]?.rows !== events) throw new Error(`${side} has the rows of ${rows[0]?.rows} of ${events} events.`);
+  await pool.query("truncate done");
+  return speed;
+}
+
+function isWorker(side: Side): side is Worker {
+  return side in WORKERS;
+}
+
+type BenchHandler = (event: WebhookEvent, ctx: HandlerContext<PgClient>) => unknown;
+
+async function handled(url: string, handler: BenchHandler): Promise<number> {
   const receiver = createReceiver({
     secrets: SECRET,
     store: postgresStore(url, { maxConnections: CONNECTIONS }),
@@ -132,92 +150,55 @@ async function handled(
   return EVENTS / seconds;
 }
 
-/** The few functions of it that are called here. */
-interface GraphileWorker {
-  run(options: {
-    readonly connectionString: string;
-    readonly concurrency: number;
-    readonly maxPoolSize: number;
-    readonly logger: unknown;
-    readonly taskList: Readonly<Record<string, (payload: { identity: string }, helpers: Helpers) => Promise<void>>>;
-  }): Promise<{ stop(): Promise<void> }>;
-  makeWorkerUtils(options: {
-    connectionString: string;
-  }): Promise<{ migrate(): Promise<void>; release(): Promise<void> }>;
-  Logger: new (factory: () => () => void) => unknown;
+/** Counts for each way, once, what both of its rows show. */
+async function count(url: string, wanted: typeof COUNTED): Promise<readonly Row[]> {
+  const rows: Row[] = [];
+  for (const by of new Set(wanted.map(({ by }) => by))) {
+    const { microseconds, ...sent } = await counted(url, by);
+    const detail = `${sent.messages} messages, ${sent.statements} statements, ${microseconds} µs an event that is completed alone`;
+    const own = wanted.filter((each) => each.by === by);
+    rows.push(...own.map(({ what, limit }) => row(limit, sent[what], detail)));
+  }
+  return rows;
 }
 
-interface Helpers {
-  withPgClient(work: (client: PgClient) => Promise<unknown>): Promise<unknown>;
+interface Cost {
+  readonly messages: number;
+  readonly statements: number;
+  readonly microseconds: number;
 }
 
-/** Its jobs, with an insert that may run again. */
-async function handledByGraphile(url: string): Promise<number> {
-  const { run, makeWorkerUtils, Logger }: GraphileWorker = peerPackages()("graphile-worker");
-  const utils = await makeWorkerUtils({ connectionString: url });
-  await utils.migrate();
-  await utils.release();
-  const pool = new pg.Pool({ connectionString: url, max: 1 });
-  pool.on("error", () => {});
-  await pool.query(
-    "select graphile_worker.add_job('handle', json_build_object('identity', gen_random_uuid()::text), job_key := gen_random_uuid()::text) from generate_series(1, $1)",
-    [EVENTS],
-  );
-  let done = 0;
-  let finish = () => {};
-  const finished = new Promise<void>((resolve) => {
-    finish = resolve;
-  });
-  const startedAt = performance.now();
-  const runner = await run({
-    connectionString: url,
-    ...{ concurrency: CONCURRENCY, maxPoolSize: CONNECTIONS, logger: new Logger(() => () => {}) },
-    taskList: {
-      handle: async ({ identity }, { withPgClient }) => {
-        const values = [identity, "message.queued"];
-        await withPgClient((client) => client.query({ name: "insert", text: INSERT, values }));
-        if (++done === EVENTS) finish();
-      },
-    },
-  });
-  await finished;
-  const seconds = (performance.now() - startedAt) / 1_000;
-  await runner.stop();
-  await pool.end();
-  return EVENTS / seconds;
-}
-
-/** What the completion of one event sends, besides the batch that reports it. */
-async function counted(
-  url: string,
-  by: "function" | "declared",
-): Promise<{ readonly messages: number; readonly statements: number; readonly microseconds: number }> {
+/** What the completion of one event sends, besides the batch that reports it: medians, as a busy machine makes some wait for more. */
+async function counted(url: string, by: "function" | "declared"): Promise<Cost> {
   const store = await openPostgres(url, { schema: `counted_${by}`, listen: false });
-  const times: number[] = [];
-  let sent = { messages: 0, statements: 0 };
-  const query = pg.Client.prototype.query as (...given: unknown[]) => unknown;
-  for (let round = 0; round < 50; round++) {
-    const { leases } = await store.step(turnOf<PgClient>({ accepts: [MESSAGES.ordered.event(1)] }, 1));
-    const [lease] = leases;
+  const costs: Cost[] = [];
+  for (let round = 0; round < COUNTED_ROUNDS; round++) {
+    const [lease] = (await store.step(turnOf<PgClient>({ accepts: [MESSAGES.ordered.event(1)] }, 1))).leases;
     if (lease === undefined) throw new Error("The event was not claimed.");
-    const values = [`${by} ${round}`, "message.queued"];
-    const effect: Effect<PgClient> =
-      by === "declared" ? { text: INSERT, values } : (tx) => tx.query({ name: "insert", text: INSERT, values });
-    const texts = new Map<unknown, string[]>();
-    pg.Client.prototype.query = function (this: unknown, ...given: unknown[]) {
-      const [asked] = given as unknown as readonly [string | { readonly text: string }];
-      texts.set(this, [...(texts.get(this) ?? []), typeof asked === "string" ? asked : asked.text]);
-      return query.apply(this, given);
-    } as typeof pg.Client.prototype.query;
-    const startedAt = performance.now();
-    await store.step(
-      turnOf<PgClient>({ settles: [{ kind: "complete", lease, outcome: "handled", effects: [effect] }] }, 0),
-    );
-    times.push((performance.now() - startedAt) * 1_000);
-    pg.Client.prototype.query = query as typeof pg.Client.prototype.query;
-    const own = [...texts.values()].find((list) => list.includes(INSERT)) ?? [];
-    sent = { messages: own.length, statements: own.join(";").split(";").length };
+    const statement = { text: DONE.insert, values: [...DONE.valuesOf(`${by} ${round}`)] };
+    const effect: Effect<PgClient> = by === "declared" ? statement : (tx) => tx.query({ name: "insert", ...statement });
+    const settles = [{ kind: "complete", lease, outcome: "handled", effects: [effect] } as const];
+    costs.push(await costOf(() => store.step(turnOf<PgClient>({ settles }, 0))));
   }
   await store.close();
-  return { ...sent, microseconds: Math.round(median(times)) };
+  const middle = (what: keyof Cost) => Math.round(median(costs.map((cost) => cost[what])));
+  return { messages: middle("messages"), statements: middle("statements"), microseconds: middle("microseconds") };
+}
+
+/** What `work` sends on the connection that carries the effect. */
+async function costOf(work: () => Promise<unknown>): Promise<Cost> {
+  const query = pg.Client.prototype.query as (...given: unknown[]) => unknown;
+  const texts = new Map<unknown, string[]>();
+  pg.Client.prototype.query = function (this: unknown, ...given: unknown[]) {
+    const [asked] = given as unknown as readonly [string | { readonly text: string }];
+    texts.set(this, [...(texts.get(this) ?? []), typeof asked === "string" ? asked : asked.text]);
+    return query.apply(this, given);
+  } as typeof pg.Client.prototype.query;
+  const startedAt = performance.now();
+  await work();
+  const microseconds = (performance.now() - startedAt) * 1_000;
+  pg.Client.prototype.query = query as typeof pg.Client.prototype.query;
+  const own = [...texts.values()].find((list) => list.includes(DONE.insert));
+  if (own === undefined) throw new Error("The effect was not seen.");
+  return { messages: own.length, statements: own.join(";").split(";").length, microseconds };
 }

@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { Queue } from "bullmq";
 import { startPostgres } from "../test/postgres/server.ts";
 import type { Served } from "./http.ts";
-import { QUEUE, redisAt } from "./queues.ts";
+import { QUEUE, queryOnce, redisAt } from "./queues.ts";
 import { type Sync, startRedis } from "./redis.ts";
 import type { Route } from "./server.ts";
 import type { Side } from "./sides.ts";
@@ -86,16 +86,9 @@ async function countEvents(path: string): Promise<number> {
   return Number(count);
 }
 
-async function countRows(url: string, table: string): Promise<number> {
-  const { Client } = (await import("pg")).default;
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ readonly count: number }>(`select count(*)::int as count from ${table}`);
-    return rows[0]?.count ?? 0;
-  } finally {
-    await client.end();
-  }
+export async function countRows(url: string, table: string): Promise<number> {
+  const [row] = await queryOnce<{ readonly count: number }>(url, `select count(*)::int as count from ${table}`);
+  return row?.count ?? 0;
 }
 
 async function countJobs(url: string): Promise<number> {

@@ -9,7 +9,7 @@ export interface Row {
   readonly target: number;
   /** Where the figure must lie, seen from `target`; near it where a document says it. */
   readonly bound: "at most" | "at least" | "within 2 % of";
-  readonly unit: "times" | "events/s" | "sends/s" | "ms" | "MiB" | "bytes" | "requests";
+  readonly unit: "times" | "events/s" | "sends/s" | "ms" | "MiB" | "bytes" | "requests" | "messages" | "statements";
   readonly ok: boolean;
   /** The two figures behind a ratio, for people. */
   readonly detail: string;

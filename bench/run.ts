@@ -56,7 +56,7 @@ const { values } = parseArgs({
 
 function line({ name, ratio, unit, bound, target, ok, detail }: Row): string {
   const mark = ok ? "ok  " : "MISS";
-  return `${mark} ${name.padEnd(72)} ${`${ratio}`.padStart(8)} ${unit.padEnd(8)} (${bound} ${target})  ${detail}`;
+  return `${mark} ${name.padEnd(72)} ${`${ratio}`.padStart(8)} ${unit.padEnd(10)} (${bound} ${target})  ${detail}`;
 }
 
 interface Found {

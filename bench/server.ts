@@ -35,7 +35,7 @@ import { QUEUES, type QueueRoute } from "./queues.ts";
  * for telemetry cut out, and with OpenTelemetry's SDK listening; `traced` what `handle` does, with OpenTelemetry's SDK
  * listening; `timed` what `handle` does, noting how long each event waited; `stuck` has handlers that never end.
  * `stripe` does what `accept` does with Stripe's events, and `postgres` with another store. `memory` hands each to a handler too,
- * since it is not durable. The others verify and store in the same way.
+ * since it is not durable. The others verify and store in the same way, and `graphile-worker-handling` also handles.
  */
 export type Route =
   | "bare"
@@ -226,7 +226,9 @@ async function listenFastify(receiver: WebhookReceiver | null): Promise<number> 
 }
 
 async function listenQueue(route: QueueRoute): Promise<number> {
-  const keep = await QUEUES[route](inbox);
+  const keep = await QUEUES[route](inbox, () => {
+    handled += 1;
+  });
   const app = fastify();
   keepBytes(app);
   app.post<{ Body: Buffer }>("/webhooks", async ({ headers, body }, reply) => {
