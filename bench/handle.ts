@@ -1,7 +1,11 @@
 /** What accepting and handling in one process reaches, with a handler that commits an effect, and how long an event waits for it. */
+
+import { startPostgres } from "../test/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { type Run, takeTurns } from "./http.ts";
-import { type Group, grouped, type Limit, type Row, row } from "./rows.ts";
+import { countRows } from "./kept-sides.ts";
+import { CONCURRENCY } from "./queues.ts";
+import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
 import type { Framework } from "./server.ts";
 
 /** Whole lifecycles, so that a lane is found again. */
@@ -46,4 +50,40 @@ async function waitAtHalfLoad(fullLoad: number): Promise<Row> {
   const sent = median(run?.perSecond ?? []);
   const detail = `counted from the acceptance, just before the 2xx; ${grouped(sent)} events/s of ${grouped(fullLoad)}`;
   return row(WAIT, median(run?.waitP99Ms ?? []), detail);
+}
+
+const GRAPHILE: Limit = {
+  name: "SQLite: accepted and handled / graphile-worker, fastify",
+  target: 10,
+  bound: "at least",
+};
+/** Fewer, because it takes long for each. */
+const GRAPHILE_SERVED = { route: "graphile-worker-handling", framework: "fastify", requests: 3_000 } as const;
+
+/** Both accept and handle in one process; counted to the last that was handled. */
+export const handlePeerGroup: Group = {
+  names: [GRAPHILE.name],
+  async run() {
+    const server = await startPostgres({ inMemory: false });
+    try {
+      const [ours, theirs] = await takeTurns(
+        [
+          { route: "handle", framework: "fastify" },
+          { ...GRAPHILE_SERVED, inbox: server.url },
+        ],
+        ROUNDS,
+      );
+      const [written, sent] = [await countRows(server.url, "done"), (ROUNDS.count + 1) * GRAPHILE_SERVED.requests];
+      if (written !== sent) throw new Error(`graphile-worker has the rows of ${written} of ${sent} events.`);
+      return [comparePaces(ours?.handledPerSecond, theirs?.handledPerSecond)];
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
+function comparePaces(ours: readonly number[] = [], theirs: readonly number[] = []): Row {
+  const paces = `${grouped(median(ours))} / ${grouped(median(theirs))} events/s`;
+  const how = `a handler with an effect / jobs with an insert that may run again, concurrency ${CONCURRENCY}`;
+  return row(GRAPHILE, ratioOf(ours, theirs), `${paces}, ${how}`);
 }

@@ -112,7 +112,7 @@ async function start(served: Served, child: Child): Promise<Server> {
   return { served, run, ask, port };
 }
 
-const HANDLING: readonly Route[] = ["handle", "traced", "timed"];
+const HANDLING: readonly Route[] = ["handle", "traced", "timed", "graphile-worker-handling"];
 
 async function runOnce(
   { served, port, run, ask }: Server,

@@ -10,7 +10,7 @@ import { clientGroup } from "./client.ts";
 import { effectsGroup } from "./effects.ts";
 import { emulatorGroup } from "./emulator.ts";
 import { footprintGroup } from "./footprint.ts";
-import { handleGroup } from "./handle.ts";
+import { handleGroup, handlePeerGroup } from "./handle.ts";
 import { importGroup } from "./imports.ts";
 import { inspectorGroup } from "./inspector.ts";
 import { listenGroup } from "./listen.ts";
@@ -34,6 +34,7 @@ const GROUPS: readonly Group[] = [
   sourceGroup,
   peersGroup,
   handleGroup,
+  handlePeerGroup,
   listenGroup,
   telemetryGroup,
   inspectorGroup,
