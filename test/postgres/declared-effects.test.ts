@@ -19,24 +19,38 @@ interface ToldPool {
   readonly sent: readonly string[];
   /** The same, by connection. */
   readonly connections: readonly (readonly string[])[];
+  /** The values that one is sent before it answers. */
+  readonly writes: readonly (readonly unknown[])[];
 }
 
 function toldPool(options: pg.PoolConfig = {}): ToldPool {
   const sent: string[] = [];
   const connections: string[][] = [];
+  const writes: unknown[][] = [];
   const pool = newPool(options);
   pool.on("connect", (client) => {
     const own: string[] = [];
     connections.push(own);
     const query: (...asked: readonly unknown[]) => unknown = client.query.bind(client) as never;
+    let write: unknown[] | null = null;
     client.query = ((...asked: readonly [string | pg.QueryConfig]) => {
-      const text = typeof asked[0] === "string" ? asked[0] : asked[0].text;
+      const { text, values = [] } = typeof asked[0] === "string" ? { text: asked[0] } : asked[0];
       sent.push(text);
       own.push(text);
-      return query(...asked);
+      if (write === null) {
+        write = [];
+        writes.push(write);
+      }
+      write.push(...values);
+      const answer = query(...asked);
+      const answered = () => {
+        write = null;
+      };
+      if (answer instanceof Promise) answer.then(answered, answered);
+      return answer;
     }) as never;
   });
-  return { pool, sent, connections };
+  return { pool, sent, connections, writes };
 }
 
 /** Its beginnings of transactions. */
@@ -83,8 +97,9 @@ describe("declared effects on Postgres", () => {
     expect(await store.stats()).toMatchObject({ counters: { handled: 40 }, gauges: { pending: 0 } });
   });
 
-  it("fail alone: a lost lease, a unique key, a deferred key and a guard of the application's", async () => {
-    const { store, schema, notes } = await openDesk();
+  it("fail alone in one write: a lost lease, a unique key, a deferred key and a guard of the application's", async () => {
+    const { pool, writes } = toldPool();
+    const { store, schema, notes } = await openDeskOn(pool);
     await sql(`create table public.${schema}_child (parent text references public.${schema}_note (text) deferrable initially deferred);
       create function public.${schema}_refuse() returns trigger language plpgsql as $$ begin
         if new.text = 'refused' then raise exception 'guarded'; end if; return new; end $$;
@@ -92,15 +107,10 @@ describe("declared effects on Postgres", () => {
     onTestFinished(() =>
       sql(`drop table public.${schema}_child; drop function public.${schema}_refuse cascade`).then(() => {}),
     );
-    const [a, lost, twice, deferred, guarded, z] = await leases(
-      store,
-      "a",
-      "lost",
-      "twice",
-      "deferred",
-      "guarded",
-      "z",
-    );
+    const scene = ["a", "lost", "twice", "deferred", "guarded", "z"];
+    // Four connections share what there is: each writes six.
+    const others = Array.from({ length: 3 * scene.length }, (_, index) => `other ${index + 10}`);
+    const [a, lost, twice, deferred, guarded, z, ...rest] = await leases(store, ...scene, ...others);
     await sql(`insert into public.${schema}_note values ('taken')`);
     await sql(`update ${schema}.lane set epoch = epoch + 1 where id = ${lost?.lane}`);
     const child = { text: `insert into public.${schema}_child values ($1)`, values: ["nobody"] };
@@ -112,7 +122,10 @@ describe("declared effects on Postgres", () => {
       complete(deferred, insert(schema, "deferred"), child),
       complete(guarded, insert(schema, "refused")),
       complete(z, insert(schema, "z")),
+      ...rest.map((lease, index) => complete(lease, insert(schema, others[index]))),
     );
+    const effects = ["a", "lost", "before", "taken", "deferred", "nobody", "refused", "z"];
+    expect(writes).toContainEqual(effects);
     expect(settled).toMatchObject([
       { status: "settled" },
       { status: "lost" },
@@ -120,8 +133,9 @@ describe("declared effects on Postgres", () => {
       { status: "effect_failed", error: { code: "23503" } },
       { status: "effect_failed", error: { code: "P0001" } },
       { status: "settled" },
+      ...others.map(() => ({ status: "settled" })),
     ]);
-    expect(await notes()).toEqual(["a", "taken", "z"]);
+    expect(await notes()).toEqual(["a", ...others, "taken", "z"]);
     expect(await sql(`select attempts from ${schema}.event where id = ${guarded?.event}`)).toEqual([{ attempts: 1 }]);
   });
 
