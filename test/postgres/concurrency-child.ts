@@ -14,7 +14,12 @@ const options = JSON.parse(process.argv[2] ?? "{}") as MemberOptions;
 const store = postgresStore(options.url, { schema: options.schema, maxConnections: 5 });
 const gapWait = (event: object) => (member.wordsOf(event).includes("gap") ? 250 : member.HOUR_MS);
 const sources = sourcesFor(options.sources, { gapWait });
-const receiver = createReceiver({ sources, store, logger: silentLogger, maxAttempts: 100 });
+const { leaseMs } = options;
+const receiver = createReceiver({ sources, store, logger: silentLogger, maxAttempts: 100, leaseMs });
+const also = options.adds.map((name) => ({
+  text: `update ${options.schema}_sum set total = total + 1 where name = $1`,
+  values: [name],
+}));
 
 function handle(
   source: SourceName,
@@ -24,8 +29,14 @@ function handle(
 ): Promise<void> {
   return member.noted(options, ctx, async () => {
     await member.stumble(options, ctx);
-    const more = () => ({ pid: process.pid, event: ctx.meta.eventId, wrong: wrongEvent(source, event, ctx) });
-    commitEffect(ctx, options.schema, ownOf(event, handler), more);
+    const { isPooled: is_pooled } = options;
+    const more = () => ({
+      pid: process.pid,
+      event: ctx.meta.eventId,
+      wrong: wrongEvent(source, event, ctx),
+      is_pooled,
+    });
+    commitEffect(ctx, options.schema, ownOf(event, handler), { more, also });
   });
 }
 

@@ -11,7 +11,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { STATUS } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { Child } from "../concurrency/family.ts";
-import { inversionsIn, overlapsIn, runsOf } from "../concurrency/verdict.ts";
+import { inversionsIn, overlapsIn, type Run, runsOf } from "../concurrency/verdict.ts";
 import { effectTable } from "../prove/postgres-inbox.ts";
 import type { SourceName } from "../prove/sources.ts";
 
@@ -29,7 +29,18 @@ export interface MemberOptions {
   readonly seed: number;
   /** The share of attempts that fail, 0 to 1. */
   readonly failures: number;
+  readonly leaseMs: number;
+  /** `url` is that of a pooler. */
+  readonly isPooled: boolean;
+  /** Of `SUMS`, those to which each effect adds one, in this order. */
+  readonly adds: readonly string[];
 }
+
+/** Rows that all effects write, so that they wait for each other; two orders of them make deadlocks. */
+export const SUMS = ["a", "b"] as const;
+/** Of the programme's own connections. */
+const OWN_NAME = "programme";
+const LEASE_MS = 30_000;
 
 /** What must all be zero. */
 export interface Verdict {
@@ -50,11 +61,13 @@ export interface Verdict {
   readonly lanesNotIdle: number;
   /** Kept counters that disagree with the rows. */
   readonly countersWrong: number;
+  /** What the sums that effects add to have too much or too little. */
+  readonly sumsWrong: number;
 }
 
 export const FLAWLESS: Verdict = {
   ...{ effectsMissing: 0, effectsTwice: 0, effectsWrong: 0, effectInversions: 0, handOutInversions: 0 },
-  ...{ unhandled: 0, overlaps: 0, pending: 0, lanesNotIdle: 0, countersWrong: 0 },
+  ...{ unhandled: 0, overlaps: 0, pending: 0, lanesNotIdle: 0, countersWrong: 0, sumsWrong: 0 },
 };
 
 let families = 0;
@@ -69,14 +82,17 @@ export class PostgresFamily {
   readonly putOff = { events: 0, attempts: 0 };
   /** Identities of the events that were left, and then replayed. */
   readonly replayed: string[] = [];
-  readonly #sources = new Map<Child, readonly SourceName[]>();
+  readonly #options = new Map<Child, MemberOptions>();
+  readonly #stopped = new Set<Child>();
+  /** Runs of handlers during which their process stood still, by `keyOf`: another one may have had their lane meanwhile. */
+  readonly #stoodStill = new Set<string>();
   readonly #folder: string;
   readonly #pool: pg.Pool;
 
   private constructor(url: string, folder: string) {
     this.url = url;
     this.#folder = folder;
-    this.#pool = new pg.Pool({ connectionString: url, max: 2 });
+    this.#pool = new pg.Pool({ connectionString: url, max: 2, application_name: OWN_NAME });
     // The server is restarted under it.
     this.#pool.on("error", () => {});
   }
@@ -84,7 +100,11 @@ export class PostgresFamily {
   static async create(url: string): Promise<PostgresFamily> {
     const family = new PostgresFamily(url, await mkdtemp(join(tmpdir(), "oncehook-postgres-family-")));
     await family.#pool.query(effectTable(family.schema));
-    await family.rows("alter table {}_effect add column pid int, add column event bigint, add column wrong text");
+    await family.rows(`alter table {}_effect add column pid int, add column event bigint, add column wrong text,
+      add column is_pooled boolean`);
+    await family.rows(
+      `create table {}_sum as select name, 0 as total from unnest(array['${SUMS.join("', '")}']) as name`,
+    );
     return family;
   }
 
@@ -93,23 +113,60 @@ export class PostgresFamily {
     this.logs.push(log);
     const { url, schema } = this;
     const options: MemberOptions = {
-      ...{ url, schema, log, prunes: false, seed: 1, failures: 0, sources: ["messages"] },
+      ...{ url, schema, prunes: false, seed: 1, failures: 0, sources: ["messages"], leaseMs: LEASE_MS },
+      ...{ isPooled: false, adds: [] },
       ...wish,
+      log,
     };
     const child = new Child(options, PROGRAM);
     this.children.push(child);
-    this.#sources.set(child, options.sources);
+    this.#options.set(child, options);
     await child.ready;
     return child;
   }
 
-  sourcesOf(child: Child): readonly SourceName[] {
-    return this.#sources.get(child) ?? [];
+  optionsOf(child: Child): MemberOptions {
+    const options = this.#options.get(child);
+    if (options === undefined) throw new Error("The process is not of this family.");
+    return options;
   }
 
-  /** The processes that have this source. */
+  /** The processes that have this source and do not stand still. */
   having(source: SourceName): Child[] {
-    return this.children.filter((child) => this.sourcesOf(child).includes(source));
+    return this.running.filter((child) => this.optionsOf(child).sources.includes(source));
+  }
+
+  get running(): Child[] {
+    return this.children.filter((child) => !this.#stopped.has(child));
+  }
+
+  /** Kills a process, and starts another one in its place. */
+  async replace(child: Child): Promise<void> {
+    // From now on nothing is sent to it.
+    this.children.splice(this.children.indexOf(child), 1);
+    await child.kill();
+    await this.add(this.optionsOf(child));
+  }
+
+  /** Stops a process in the middle of handlers; returns the events that they handle. */
+  async stopInHandlers(child: Child): Promise<readonly number[]> {
+    this.#stopped.add(child);
+    const { log } = this.optionsOf(child);
+    for (;;) {
+      child.process.kill("SIGSTOP");
+      await sleep(10);
+      const open = runsOf({ logs: [log] }).filter(({ endedAt }) => endedAt === null);
+      for (const run of open) this.#stoodStill.add(keyOf(run));
+      if (open.length > 0) return open.map(({ event }) => event);
+      child.process.kill("SIGCONT");
+      await sleep(10);
+    }
+  }
+
+  /** Lets a stopped process go on. */
+  goOn(child: Child): void {
+    child.process.kill("SIGCONT");
+    this.#stopped.delete(child);
   }
 
   /** `{}` stands for the schema. */
@@ -122,6 +179,18 @@ export class PostgresFamily {
   async number(sql: string): Promise<number> {
     const [row] = await this.rows(sql);
     return Number(Object.values(row ?? {})[0]);
+  }
+
+  /** As `number`, while the server may crash: 0 if it does not answer. */
+  seen(sql: string): Promise<number> {
+    return this.number(sql).catch(() => 0);
+  }
+
+  /** Ends every connection of the inbox; returns in how many of them a transaction was open. */
+  cut(): Promise<number> {
+    return this.seen(`with cut as materialized (select pg_terminate_backend(pid) as is_cut, xact_start from pg_stat_activity
+        where backend_type = 'client backend' and application_name <> '${OWN_NAME}')
+      select count(*) from cut where is_cut and xact_start is not null`);
   }
 
   /** Gives the process that runs alone time to meet so many events, and to leave them. */
@@ -187,11 +256,19 @@ export class PostgresFamily {
       ),
       handOutInversions: inversionsIn(runs),
       unhandled: await this.number("select count(*) from {}.event where state = 1 and outcome <> 1"),
-      overlaps: overlapsIn(runs),
+      overlaps: overlapsIn(runs.filter((run) => !this.#stoodStill.has(keyOf(run)))),
       pending: await this.number("select count(*) from {}.event where state = 0"),
       lanesNotIdle: await this.number("select count(*) from {}.lane where status <> 0"),
       countersWrong: Number(Number(accepted) < Number(events)) + Math.abs(Number(pending)),
+      sumsWrong: await this.#sumsWrong(),
     };
+  }
+
+  /** Only if there is a process that adds to them. */
+  async #sumsWrong(): Promise<number> {
+    const handled = await this.number("select count(*) from {}.event where state = 1 and outcome = 1");
+    const adding = [...this.#options.values()].some(({ adds }) => adds.length > 0);
+    return this.number(`select sum(abs(total - ${adding ? handled : 0})) from {}_sum`);
   }
 
   stop(): Promise<unknown> {
@@ -201,11 +278,13 @@ export class PostgresFamily {
   async remove(): Promise<void> {
     await Promise.all(this.children.map((child) => child.kill()));
     await this.rows("drop schema if exists {} cascade").catch(() => []);
-    await this.rows("drop table if exists {}_effect").catch(() => []);
+    await this.rows("drop table if exists {}_effect, {}_sum").catch(() => []);
     await this.#pool.end();
     await rm(this.#folder, { recursive: true, force: true });
   }
 }
+
+const keyOf = ({ event, attempt }: Run) => `${event} ${attempt}`;
 
 export async function withPostgresFamily<T>(url: string, work: (family: PostgresFamily) => Promise<T>): Promise<T> {
   const family = await PostgresFamily.create(url);

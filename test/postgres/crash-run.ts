@@ -1,4 +1,4 @@
-/** Processes that are killed, and a server that is restarted, while deliveries come: what was acknowledged is kept and done once. */
+/** Processes that are killed and stopped, a server that crashes and connections that end, while deliveries come: what was acknowledged is done once. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventIdentity } from "../../src/index.ts";
 import { fixtures, seededRandom, shuffled } from "../../src/testing/index.ts";
@@ -7,18 +7,31 @@ import { Bills, lateBills } from "../prove/bills.ts";
 import { type Breach, breachesOf } from "../prove/history.ts";
 import { contentsOn } from "../prove/postgres-inbox.ts";
 import { otherIdentity } from "../prove/sources.ts";
-import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
+import { type Blows, type Struck, strikeAll } from "./blows.ts";
+import {
+  type MemberOptions,
+  type PostgresFamily,
+  SUMS,
+  type Verdict,
+  withPostgresFamily,
+} from "./concurrency-family.ts";
+import type { PgBouncer } from "./pgbouncer.ts";
 import type { PostgresServer } from "./server.ts";
 
 const PROCESSES = 4;
 const SENDERS = 16;
 /** Messages whose events are mixed. */
 const MIXED = 8;
+/** Pending events at which the senders wait: more would only be handled at the end, when nothing happens any more. */
+const MOST_PENDING = 2_000;
 
-export interface CrashTerms {
+export interface CrashTerms extends Blows {
   readonly server: PostgresServer;
-  readonly kills: number;
-  readonly restarts: number;
+  /** Half of the processes are behind it. Null: none. */
+  readonly bouncer: PgBouncer | null;
+  readonly leaseMs: number;
+  /** Deliveries come until so many are, and until everything has happened. */
+  readonly acknowledged: number;
   /** Objects of Stripe, each with a lane. */
   readonly lanes: number;
   readonly seed: number;
@@ -26,11 +39,9 @@ export interface CrashTerms {
   say(line: string): void;
 }
 
-export interface CrashReport {
+export interface CrashReport extends Struck {
   readonly seed: number;
   readonly seconds: number;
-  readonly kills: number;
-  readonly restarts: number;
   readonly acknowledged: number;
   /** Deliveries without an answer, and those refused with 503, while something was down. */
   readonly unanswered: number;
@@ -39,33 +50,27 @@ export interface CrashReport {
   readonly strange: readonly string[];
   /** Events that were handed out more than once. */
   readonly repeated: number;
+  /** Effects of processes behind the pooler. */
+  readonly pooled: number;
   readonly late: ReturnType<typeof lateBills>;
   readonly breaches: readonly Breach[];
-  /** From a restart of the server to the next acknowledgement, ms, by a process that was running before it. */
-  readonly slowestReturnMs: number;
   readonly verdict: Verdict;
 }
 
 export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
-  return withPostgresFamily(terms.server.url, async (family) => {
+  const { server, bouncer, seed, timeoutMs, say } = terms;
+  return withPostgresFamily(server.url, async (family) => {
     const startedAt = performance.now();
     const load = new CrashLoad(family, terms);
-    for (let place = 0; place < PROCESSES; place++) {
-      // One of them lacks a source.
-      await family.add({
-        failures: 0.02,
-        seed: terms.seed,
-        sources: ["messages", "billing", "held", ...(place === 0 ? [] : (["code"] as const))],
-      });
-    }
+    for (let place = 0; place < PROCESSES; place++) await family.add(memberAt(place, terms));
     const sending = load.run();
     sending.catch(() => {}); // It is awaited below, after the crashes.
-    const slowestReturnMs = await crashAll(terms, family, load);
-    load.finish();
+    const nextAnswer = () => load.nextAnswer();
+    const struck = await strikeAll({ family, server, bouncer, seed, nextAnswer, say }, terms);
+    load.finish(terms.acknowledged);
     await sending;
-    await family.settled(terms.timeoutMs);
+    await family.settled(timeoutMs);
     await family.stop();
-    const { seed, kills, restarts } = terms;
     const { sent, acknowledged, unanswered, refused, strange } = load;
     const { effects, stored } = await contentsOn(family);
     const breaches = breachesOf({
@@ -73,41 +78,24 @@ export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
       ...{ moment: "ended", everyHandlerWrites: true },
     });
     return {
-      ...{ seed, seconds: Math.round((performance.now() - startedAt) / 1000), kills, restarts },
-      ...{ acknowledged: acknowledged.size, unanswered, refused, strange, slowestReturnMs },
+      ...{ seed, seconds: Math.round((performance.now() - startedAt) / 1000) },
+      ...{ acknowledged: acknowledged.size, unanswered, refused, strange, ...struck },
       repeated: await family.number("select count(*) from {}.event where attempts > 1"),
+      pooled: await family.number("select count(*) from {}_effect where is_pooled"),
       ...{ late: lateBills(effects), breaches },
       verdict: await family.verdict(),
     };
   });
 }
 
-async function crashAll(terms: CrashTerms, family: PostgresFamily, load: CrashLoad): Promise<number> {
-  const { kills, restarts, server, seed, say } = terms;
-  const random = seededRandom(seed);
-  const blows = shuffled(
-    [...Array.from({ length: kills }, () => "kill"), ...Array.from({ length: restarts }, () => "restart")],
-    random,
-  );
-  let slowestReturnMs = 0;
-  for (const [index, blow] of blows.entries()) {
-    await sleep(50 + random() * 250);
-    if (blow === "restart") {
-      await server.restart();
-      const upAt = performance.now();
-      await load.nextAnswer();
-      slowestReturnMs = Math.max(slowestReturnMs, Math.round(performance.now() - upAt));
-    } else {
-      const place = Math.floor(random() * PROCESSES);
-      const child = family.children[place];
-      await child?.kill();
-      // In the place of the old one, where deliveries go from now on.
-      family.children.splice(place, 1);
-      await family.add({ failures: 0.02, seed, sources: child === undefined ? [] : family.sourcesOf(child) });
-    }
-    if ((index + 1) % 20 === 0) say(`${index + 1} of ${blows.length} blows, ${load.acknowledged.size} acknowledged`);
-  }
-  return slowestReturnMs;
+/** The first one lacks a source. Every second one adds in the opposite order. */
+function memberAt(place: number, { bouncer, server, seed, leaseMs }: CrashTerms): Partial<MemberOptions> {
+  const isPooled = bouncer !== null && place >= PROCESSES / 2;
+  return {
+    ...{ failures: 0.02, seed, leaseMs, isPooled, url: isPooled ? bouncer.url : server.url },
+    adds: place % 2 === 0 ? SUMS : SUMS.toReversed(),
+    sources: ["messages", "billing", "held", ...(place === 0 ? [] : (["code"] as const))],
+  };
 }
 
 interface Sent extends Omit<Delivery, "child"> {
@@ -128,7 +116,8 @@ class CrashLoad {
   readonly #queue: Sent[] = [];
   readonly #listeners: (() => void)[] = [];
   #messages = 0;
-  #enough = false;
+  /** How many it takes to end, once that is said. */
+  #least = Number.POSITIVE_INFINITY;
 
   constructor(family: PostgresFamily, { seed, lanes }: Pick<CrashTerms, "seed" | "lanes">) {
     this.#family = family;
@@ -141,8 +130,12 @@ class CrashLoad {
     await Promise.all(Array.from({ length: SENDERS }, () => this.#send()));
   }
 
-  finish(): void {
-    this.#enough = true;
+  finish(least: number): void {
+    this.#least = least;
+  }
+
+  get #enough(): boolean {
+    return this.acknowledged.size >= this.#least;
   }
 
   nextAnswer(): Promise<void> {
@@ -151,11 +144,18 @@ class CrashLoad {
 
   async #send(): Promise<void> {
     for (;;) {
+      if (this.#queue.length === 0) await this.#room();
       if (this.#queue.length === 0 && this.#enough) return;
       if (this.#queue.length === 0) this.#refill();
       const event = this.#queue.shift();
       if (event !== undefined) await this.#untilAcknowledged(event);
     }
+  }
+
+  /** Waits while too much is pending. */
+  async #room(): Promise<void> {
+    const pending = () => this.#family.seen("select count(*) from {}.event where state = 0");
+    while (!this.#enough && (await pending()) > MOST_PENDING) await sleep(50);
   }
 
   /** The events of some messages, as many pushes and those of as many objects of Stripe, mixed; some of them a second time. */

@@ -1,13 +1,8 @@
 /** Transaction poolers in front of the tests' server: one of the tests' own, which speaks the protocol, and PgBouncer where it is installed. */
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect as connectTo, createServer, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { inject, onTestFinished } from "vitest";
-import { freePort } from "../support/free-port.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
+import { PgBouncer } from "./pgbouncer.ts";
 
 export interface Pooler {
   /** To connect to instead of the server. */
@@ -191,56 +186,9 @@ export async function startPooler({
   return { url: url.href };
 }
 
-/** Why PgBouncer cannot be run; null where it can. */
-const version = /PgBouncer (\d+)\.(\d+)/.exec(spawnSync("pgbouncer", ["--version"], { encoding: "utf8" }).stdout ?? "");
-export const noPgBouncer: string | null = version === null ? "pgbouncer is not installed" : null;
-/** Since 1.21 it can keep prepared statements; before, it knows no such setting. */
-const FORGETS = Number(version?.[1]) > 1 || Number(version?.[2]) >= 21 ? { max_prepared_statements: "0" } : {};
-
-/** PgBouncer, as a distribution brings it; it keeps no prepared statements. */
+/** PgBouncer in front of the tests' server, until the test ends. */
 export async function startPgBouncer(settings: Readonly<Record<string, string>> = {}): Promise<Pooler> {
-  const { hostname, port, username, password } = new URL(inject("postgresUrl"));
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-pgbouncer-"));
-  const listenPort = await freePort();
-  const users = join(folder, "users.txt");
-  writeFileSync(users, `"${username}" "${password}"\n`);
-  const all = {
-    ...{
-      listen_addr: "127.0.0.1",
-      listen_port: `${listenPort}`,
-      unix_socket_dir: "",
-      auth_type: "plain",
-      auth_file: users,
-    },
-    ...{ pool_mode: "transaction", default_pool_size: "4", max_client_conn: "200", admin_users: username },
-    // It does not run as root.
-    ...(process.getuid?.() === 0 ? { user: "nobody" } : {}),
-    ...FORGETS,
-    ...settings,
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
-  writeFileSync(
-    join(folder, "pgbouncer.ini"),
-    `[databases]\n* = host=${hostname} port=${port}\n[pgbouncer]\n${lines.join("\n")}\n`,
-  );
-  chmodSync(folder, 0o755);
-  const bouncer: ChildProcess = spawn("pgbouncer", [join(folder, "pgbouncer.ini")], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  onTestFinished(async () => {
-    bouncer.kill("SIGKILL");
-    if (bouncer.exitCode === null && bouncer.signalCode === null) await once(bouncer, "exit");
-    rmSync(folder, { recursive: true });
-  });
-  let log = "";
-  await new Promise<void>((resolve, reject) => {
-    bouncer.stderr?.on("data", (chunk: Buffer) => {
-      log += chunk.toString();
-      if (log.includes("process up")) resolve();
-    });
-    bouncer.once("exit", () => reject(new Error(`PgBouncer did not start: ${log}`)));
-  });
-  const url = new URL(inject("postgresUrl"));
-  url.port = `${listenPort}`;
-  return { url: url.href };
+  const bouncer = await PgBouncer.start(inject("postgresUrl"), settings);
+  onTestFinished(() => bouncer.stop());
+  return bouncer;
 }

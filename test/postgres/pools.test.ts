@@ -9,8 +9,9 @@ import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
+import { noPgBouncer } from "./pgbouncer.ts";
 import { newPool, newSchema, serve, sql, until } from "./place.ts";
-import { noPgBouncer, type Pooler, startPgBouncer, startPooler } from "./poolers.ts";
+import { type Pooler, startPgBouncer, startPooler } from "./poolers.ts";
 import { transactionPooler } from "./transaction-pooler.ts";
 
 const KINDS = ["queued", "sent", "delivery"] as const;

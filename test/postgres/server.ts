@@ -29,8 +29,14 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
+export interface ServerOptions {
+  readonly inMemory?: boolean;
+  /** As in `postgresql.conf`. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
 /** Starts a server on an unused port; takes about three seconds. */
-export async function startPostgres({ inMemory = true } = {}): Promise<PostgresServer> {
+export async function startPostgres({ inMemory = true, settings = {} }: ServerOptions = {}): Promise<PostgresServer> {
   const parent = inMemory && existsSync(MEMORY_DISK) ? MEMORY_DISK : tmpdir();
   const directory = mkdtempSync(join(parent, "oncehook-postgres-"));
   // The server's user has to get through to its own folder in it.
@@ -45,7 +51,10 @@ export async function startPostgres({ inMemory = true } = {}): Promise<PostgresS
     persistent: true,
     // The server refuses to run as root.
     createPostgresUser: process.getuid?.() === 0,
-    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", "-c", `unix_socket_directories=`],
+    postgresFlags: Object.entries({
+      ...{ listen_addresses: "127.0.0.1", max_connections: "200", unix_socket_directories: "" },
+      ...settings,
+    }).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
     onLog: (line: unknown) => log.push(String(line)),
     onError: (line: unknown) => log.push(String(line)),
   });

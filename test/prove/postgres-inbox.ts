@@ -1,5 +1,6 @@
 /** What the history checker asks of an inbox on Postgres: the table that handlers write, and what the inbox holds at the end. */
 import pg from "pg";
+import type { EffectStatement } from "../../src/inbox/store.ts";
 import { type HandlerContext, openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
@@ -16,16 +17,20 @@ const PAGE = 1_000;
 export const effectTable = (schema: string) => `create table ${schema}_effect (
   id bigint generated always as identity primary key, identity text, message text, sequence int, attempt int, late boolean, replay boolean)`;
 
-/**
- * Commits the one effect of an event, declared for every second event and as a function for the others. `own` is as in `effectOf`.
- *
- * @param more - columns that the programme added to the table
- */
+/** What an effect does besides its row. */
+export interface EffectExtras {
+  /** Columns that the programme added to the table. */
+  readonly more?: () => Readonly<Record<string, unknown>>;
+  /** Statements behind that of the row. */
+  readonly also?: readonly EffectStatement[];
+}
+
+/** Commits the one effect of an event, declared for every second event and as a function for the others. `own` is as in `effectOf`. */
 export function commitEffect(
   ctx: HandlerContext<PgClient>,
   schema: string,
   own: Partial<HandledEffect>,
-  more: () => Readonly<Record<string, unknown>> = () => ({}),
+  { more = () => ({}), also = [] }: EffectExtras = {},
 ): void {
   const statement = () => {
     const { messageId: message, ...effect } = effectOf(ctx, own);
@@ -34,9 +39,13 @@ export function commitEffect(
     const text = `insert into ${schema}_effect (${Object.keys(row)}) values (${places})`;
     return { text, values: Object.values(row) };
   };
-  if (ctx.meta.eventId % 2 === 0) ctx.commit(statement());
-  else ctx.commit((client) => client.query(statement()));
+  if (isDeclared(ctx.meta.eventId)) return ctx.commit([statement(), ...also]);
+  ctx.commit(async (client) => {
+    for (const { text, values } of [statement(), ...also]) await client.query(text, [...values]);
+  });
 }
+
+const isDeclared = (eventId: number) => eventId % 2 === 0;
 
 export async function contentsOn({ url, schema }: PostgresPlace): Promise<{
   readonly effects: readonly HandledEffect[];
