@@ -1,7 +1,19 @@
-/** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything. */
+/** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything and an upgrade. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { countsOf } from "../outages/verdict.ts";
 import { startPostgres } from "../postgres/server.ts";
-import type { Programme, Proof } from "../prove/programme.ts";
+import { breachCounts, breachLines } from "../prove/history.ts";
+import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import {
+  type RollingOutcome,
+  type RollingPlace,
+  rollingOnPostgres,
+  rollingOnSqlite,
+  rollOver,
+} from "../upgrade/rolling.ts";
 import { crossMachines, type Outage, type Outcome } from "./run.ts";
 import type { Flaw } from "./terms.ts";
 import { findings } from "./verdict.ts";
@@ -16,6 +28,8 @@ const OUTAGES: readonly Outage[] = [
 /** The service's retries end after eight seconds, in the long form after sixteen, so that few outages outlast them, on a busy machine too. */
 const SHORT = { messages: 300, pace: 60, rate: 600, calmMs: 250 };
 const FULL = { messages: 10_000, pace: 70, rate: 300, calmMs: 2_000 };
+/** Events that are acknowledged between two replacements of a process of 0.1.0. */
+const BETWEEN = { short: 60, full: 2_000 };
 /** A run in which the verdict must find something. */
 const CARELESS = { messages: 60, pace: 40, rate: 6_000, calmMs: 250 };
 const CARELESS_OUTAGES = OUTAGES.slice(0, 2);
@@ -24,7 +38,7 @@ const CARELESS_FLAWS: readonly Flaw[] = ["effect_outside_commit", "acknowledged_
 
 export const acrossMachines: Programme = {
   name: "machines",
-  what: "two processes on different ports share a Postgres inbox: each event once and in order, through outages of everything",
+  what: "two processes on different ports share a Postgres inbox: each event once and in order, through outages of everything and a rolling upgrade from 0.1.0",
   async run({ full, say }): Promise<Proof> {
     const server = await startPostgres();
     const saying = (name: string) => (line: string) => say(`${name.padEnd(8)} ${line}`);
@@ -39,16 +53,51 @@ export const acrossMachines: Programme = {
         say: saying("careless"),
       });
       saying("careless")(lineOf(careless));
+      const upgrade = await upgraded(server.url, full ? BETWEEN.full : BETWEEN.short, say);
       const problems = [
         ...[...findings(outcome), ...outcome.strangeEnds, ...shortcomings(outcome)],
         ...[...careless.strangeEnds, ...unseen(careless)].map((problem) => `careless: ${problem}`),
+        ...upgrade.problems,
       ];
-      return { count: outcome.events, unit: "events", problems };
+      return { count: outcome.events + upgrade.count, unit: "events", problems };
     } finally {
       await server.stop();
     }
   },
 };
+
+/** Processes of 0.1.0 are replaced under load, on an inbox of each kind. */
+async function upgraded(url: string, between: number, say: Terms["say"]): Promise<Pick<Proof, "count" | "problems">> {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-machines-"));
+  try {
+    const tried = async (name: string, place: RollingPlace) => {
+      const outcome = await rollOver(place, between);
+      say(`upgrade  on ${name} ${JSON.stringify({ ...outcome, breaches: breachCounts(outcome.breaches) })}`);
+      return { count: outcome.acknowledged, problems: flawsOf(outcome).map((flaw) => `upgrade on ${name}: ${flaw}`) };
+    };
+    const [onPostgres, onSqlite] = [
+      await tried("Postgres", rollingOnPostgres(url)),
+      await tried("SQLite", rollingOnSqlite(folder)),
+    ];
+    const problems = [...onPostgres.problems, ...onSqlite.problems];
+    return { count: onPostgres.count + onSqlite.count, problems };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function flawsOf({ breaches, refused, handledBy, crossed }: RollingOutcome): string[] {
+  const { "0.1.0": byOld, this: byThis } = handledBy;
+  const shown = {
+    [`only ${byOld} events were handled by 0.1.0 and ${byThis} by this version`]: Math.min(byOld, byThis) > 50,
+    [`only ${crossed} messages were handled by both`]: crossed > 10,
+  };
+  return [
+    ...breachLines(breaches),
+    ...Object.entries(refused).map(([status, count]) => `${count} deliveries were answered with ${status}`),
+    ...Object.entries(shown).flatMap(([shortcoming, holds]) => (holds ? [] : [`shows too little: ${shortcoming}`])),
+  ];
+}
 
 /** What must have happened for the outcome to say something. */
 function shortcomings(outcome: Outcome): string[] {

@@ -1,6 +1,5 @@
 /** From 0.1.0 to this version and back, on any store: an inbox that it made, and its processes beside this version's on one inbox. */
-import { type ChildProcess, execFileSync, fork } from "node:child_process";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
@@ -15,41 +14,17 @@ import {
   TEST_SECRET,
   TEST_SECRETS,
 } from "../../src/testing/index.ts";
+import { unpackOld, VersionProcess } from "./processes.ts";
 
-const HERE = import.meta.dirname;
 const folder = mkdtempSync(join(tmpdir(), "oncehook-upgrade-"));
-const oldPackage = join(folder, "package");
+let oldPackage: string;
 const cleanUps: (() => unknown)[] = [];
 
-/** A process of 0.1.0. */
-class OldProcess {
-  readonly #child: ChildProcess;
-  readonly #answers = new Map<number, (answer: { readonly result?: unknown; readonly code?: string }) => void>();
-  #asked = 0;
-
-  private constructor(place: string) {
-    this.#child = fork(join(HERE, "old-process.mjs"), [oldPackage, place], { execArgv: [] });
-    this.#child.on("message", ({ id, ...answer }: { id: number }) => this.#answers.get(id)?.(answer));
-    cleanUps.unshift(() => this.#child.kill("SIGKILL"));
-  }
-
-  static async begin(place: string): Promise<OldProcess> {
-    const old = new OldProcess(place);
-    await new Promise((resolve) => old.#answers.set(0, resolve));
-    return old;
-  }
-
-  /** Rejects with the code of the error. */
-  async ask(act: "start" | "send" | "handled" | "stop", content?: object): Promise<unknown> {
-    const id = ++this.#asked;
-    const answered = new Promise<{ readonly result?: unknown; readonly code?: string }>((resolve) => {
-      this.#answers.set(id, resolve);
-    });
-    this.#child.send({ id, act, content });
-    const { code, result } = await answered;
-    if (code !== undefined) throw new Error(code);
-    return result;
-  }
+/** A process of 0.1.0, until the test ends. */
+async function beginOld(place: string): Promise<VersionProcess> {
+  const old = await VersionProcess.begin(oldPackage, place);
+  cleanUps.unshift(() => old.kill());
+  return old;
 }
 
 export interface Place {
@@ -68,9 +43,7 @@ export function upgradeTests(
   schemas: { readonly old: number; readonly own: number },
 ): void {
   beforeAll(() => {
-    execFileSync("tar", ["-xzf", join(HERE, "oncehook-0.1.0.tgz"), "-C", folder]);
-    // Its drivers are those of this repository.
-    symlinkSync(join(HERE, "../../node_modules"), join(folder, "node_modules"));
+    oldPackage = unpackOld(folder);
   });
 
   afterEach(async () => {
@@ -103,7 +76,7 @@ export function upgradeTests(
 
   it("shares it with a process of 0.1.0, and holds a new source back until that is gone", async () => {
     const place = await makePlace(folder);
-    const old = await OldProcess.begin(place.text);
+    const old = await beginOld(place.text);
     await old.ask("start");
     const clock = tickingClock();
     const receiver = createReceiver({
@@ -146,7 +119,7 @@ export function upgradeTests(
     expect((await receiver.health()).reasons).not.toContain("old_version_running");
     expect(await place.versions()).toEqual([schemas.own, schemas.own]);
 
-    const late = await OldProcess.begin(place.text);
+    const late = await beginOld(place.text);
     await expect(late.ask("start")).rejects.toThrow("inbox_too_new");
   });
 
@@ -159,7 +132,7 @@ export function upgradeTests(
     await receiver.handle(incomingOf(signedRequest(fixtures.queued({ messageId: "msg_new" }))));
     await receiver.stop();
     expect(await place.versions()).toEqual([schemas.own, 1]);
-    const old = await OldProcess.begin(place.text);
+    const old = await beginOld(place.text);
     await old.ask("start");
     expect(await old.ask("send", fixtures.sent({ messageId: "msg_new" }))).toBe(200);
     await expect.poll(() => old.ask("handled")).toEqual(["msg_new message.sent"]);
@@ -168,7 +141,7 @@ export function upgradeTests(
 
   it("takes a process that was killed for gone after 90 seconds", async () => {
     const place = await makePlace(folder);
-    const old = await OldProcess.begin(place.text);
+    const old = await beginOld(place.text);
     await old.ask("start");
     const store = place.store();
     const clock = tickingClock();

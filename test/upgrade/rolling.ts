@@ -1,0 +1,256 @@
+/** A rolling upgrade under load: processes of 0.1.0 on one inbox are replaced by this version one by one, one of them back and forth. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import Database from "better-sqlite3";
+import pg from "pg";
+import { eventIdentity } from "../../src/index.ts";
+import { seededRandom, shuffled } from "../../src/testing/index.ts";
+import { message } from "../concurrency/load.ts";
+import { type Breach, breachesOf, type History } from "../prove/history.ts";
+import { contentsOn, effectTable } from "../prove/postgres-inbox.ts";
+import { contentsOf, makeEffectTable } from "../prove/sqlite-inbox.ts";
+import { OWN_PACKAGE, unpackOld, VersionProcess } from "./processes.ts";
+
+type Version = "0.1.0" | "this";
+
+/** In this order: which place gets which version, and how the process before it ends there. */
+const REPLACEMENTS: readonly { readonly place: number; readonly by: Version; readonly end: "stop" | "kill" }[] = [
+  { place: 0, by: "this", end: "stop" },
+  { place: 1, by: "this", end: "kill" },
+  { place: 1, by: "0.1.0", end: "kill" },
+  { place: 1, by: "this", end: "stop" },
+  { place: 2, by: "this", end: "stop" },
+];
+const PROCESSES = 3;
+const SENDERS = 8;
+/** Messages whose events are mixed. */
+const MIXED = 4;
+const LEASE_MS = 3_000;
+const SEED = 20_261_127;
+const PATIENCE_MS = 120_000;
+
+/** An inbox that all processes share. */
+export interface RollingPlace {
+  /** As a process gets it. */
+  readonly text: string;
+  /** Makes the table of effects. */
+  prepare(): Promise<void>;
+  pending(): Promise<number>;
+  contents(): Promise<Pick<History, "effects" | "stored">>;
+}
+
+export interface RollingOutcome {
+  readonly acknowledged: number;
+  /** Deliveries to a process that was killed. */
+  readonly unanswered: number;
+  /** By what they were answered with. */
+  readonly refused: Readonly<Record<string, number>>;
+  /** Events that were passed to the handlers of each version, but for what it handled while it stopped. */
+  readonly handledBy: Readonly<Record<Version, number>>;
+  /** Messages whose events both versions handled. */
+  readonly crossed: number;
+  readonly breaches: readonly Breach[];
+}
+
+export function rollingOnPostgres(url: string): RollingPlace {
+  const schema = `rolling_${process.pid}`;
+  const sql = async (text: string) => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    return client.query(text).finally(() => client.end());
+  };
+  return {
+    text: `${url} ${schema}`,
+    prepare: async () => void (await sql(effectTable(schema))),
+    pending: async () => Number((await sql(`select count(*) from ${schema}.event where state = 0`)).rows[0]?.count),
+    contents: () => contentsOn({ url, schema }),
+  };
+}
+
+export function rollingOnSqlite(folder: string): RollingPlace {
+  const path = join(folder, "inbox.db");
+  const use = <T>(work: (db: InstanceType<typeof Database>) => T): T => {
+    const db = new Database(path);
+    try {
+      return work(db);
+    } finally {
+      db.close();
+    }
+  };
+  const PENDING = "select count(*) from oncehook_event where state = 0";
+  return {
+    text: path,
+    prepare: async () => use(makeEffectTable),
+    pending: async () => use((db) => Number(db.prepare(PENDING).pluck().get())),
+    contents: async () => contentsOf(path),
+  };
+}
+
+/** @param eventsBetween - acknowledged between two replacements */
+export async function rollOver(place: RollingPlace, eventsBetween: number): Promise<RollingOutcome> {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-rolling-"));
+  const deployment = new Deployment(place.text, unpackOld(folder));
+  try {
+    await place.prepare();
+    for (let at = 0; at < PROCESSES; at++) await deployment.put(at, "0.1.0");
+    const load = new RollingLoad(deployment);
+    const sending = load.run();
+    sending.catch(() => {}); // It is awaited below.
+    for (const { place: at, by, end } of REPLACEMENTS) {
+      await load.more(eventsBetween);
+      await deployment.replace(at, by, end);
+    }
+    await load.more(eventsBetween);
+    load.finish();
+    await sending;
+    await settled(place);
+    await deployment.stop();
+    const { sent, acknowledged, unanswered, refused } = load;
+    const { effects, stored } = await place.contents();
+    const ended = { moment: "ended", everyHandlerWrites: true, forged: [], replayed: [] } as const;
+    const breaches = breachesOf({ ...ended, sent, acknowledged, effects, stored });
+    return { acknowledged: acknowledged.size, unanswered, refused, ...deployment.shares(), breaches };
+  } finally {
+    await deployment.kill();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function settled(place: RollingPlace): Promise<void> {
+  for (const until = performance.now() + PATIENCE_MS; (await place.pending()) > 0; await sleep(50)) {
+    if (performance.now() > until) return;
+  }
+}
+
+interface Running {
+  readonly process: VersionProcess;
+  readonly version: Version;
+}
+
+/** The processes, as who deploys them and who sends to them sees them. */
+class Deployment {
+  readonly #text: string;
+  readonly #packages: Readonly<Record<Version, string>>;
+  readonly #places: Running[] = [];
+  readonly #handled: Record<Version, Set<string>> = { "0.1.0": new Set(), this: new Set() };
+
+  constructor(text: string, oldPackage: string) {
+    this.#text = text;
+    this.#packages = { "0.1.0": oldPackage, this: OWN_PACKAGE };
+  }
+
+  /** Each that deliveries may go to. */
+  get processes(): readonly VersionProcess[] {
+    return this.#places.map(({ process }) => process);
+  }
+
+  async put(at: number, version: Version): Promise<void> {
+    const process = await VersionProcess.begin(this.#packages[version], this.#text, {
+      leaseMs: LEASE_MS,
+      writes: true,
+    });
+    await process.ask("start");
+    this.#places[at] = { process, version };
+  }
+
+  /** The new one works before the old one ends. */
+  async replace(at: number, version: Version, end: "stop" | "kill"): Promise<void> {
+    const before = this.#places[at];
+    await this.put(at, version);
+    if (before !== undefined) await this.#end(before, end);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#places.map((running) => this.#end(running, "stop")));
+  }
+
+  async kill(): Promise<void> {
+    await Promise.all(this.processes.map((process) => process.kill()));
+  }
+
+  shares(): Pick<RollingOutcome, "handledBy" | "crossed"> {
+    const { "0.1.0": old, this: own } = this.#handled;
+    const messagesOf = (events: Set<string>) => new Set([...events].map((event) => event.split(" ")[0]));
+    const ofOwn = messagesOf(own);
+    const crossed = [...messagesOf(old)].filter((messageId) => ofOwn.has(messageId)).length;
+    return { handledBy: { "0.1.0": old.size, this: own.size }, crossed };
+  }
+
+  /** Nothing is sent to it any more. One that stops answers first what was sent. */
+  async #end({ process, version }: Running, end: "stop" | "kill"): Promise<void> {
+    while (end === "stop" && process.isAsked) await sleep(5);
+    for (const event of (await process.ask("handled")) as string[]) this.#handled[version].add(event);
+    if (end === "stop") await process.ask("stop");
+    await process.kill();
+  }
+}
+
+interface Sent {
+  readonly event: object;
+  readonly identity: string;
+}
+
+/** Sends each event until it is acknowledged, to whichever process there is; some of them a second time. */
+class RollingLoad {
+  readonly sent: string[] = [];
+  readonly acknowledged = new Set<string>();
+  unanswered = 0;
+  readonly refused: Record<string, number> = {};
+  readonly #deployment: Deployment;
+  readonly #random = seededRandom(SEED);
+  readonly #queue: Sent[] = [];
+  #messages = 0;
+  #hasEnough = false;
+
+  constructor(deployment: Deployment) {
+    this.#deployment = deployment;
+  }
+
+  async run(): Promise<void> {
+    await Promise.all(Array.from({ length: SENDERS }, () => this.#send()));
+  }
+
+  finish(): void {
+    this.#hasEnough = true;
+  }
+
+  /** Resolves when so many more are acknowledged. */
+  async more(events: number): Promise<void> {
+    const enough = this.acknowledged.size + events;
+    while (this.acknowledged.size < enough) await sleep(5);
+  }
+
+  async #send(): Promise<void> {
+    for (;;) {
+      if (this.#queue.length === 0 && this.#hasEnough) return;
+      if (this.#queue.length === 0) this.#refill();
+      const next = this.#queue.shift();
+      if (next !== undefined) await this.#untilAcknowledged(next);
+    }
+  }
+
+  #refill(): void {
+    const events = Array.from({ length: MIXED }, () =>
+      message(`m-${++this.#messages}`).map((event) => {
+        return { event, identity: eventIdentity(event, Buffer.from(JSON.stringify(event))) };
+      }),
+    ).flat();
+    this.sent.push(...events.map(({ identity }) => identity));
+    const repeated = events.filter(() => this.#random() < 0.2);
+    this.#queue.push(...shuffled([...events, ...repeated], this.#random));
+  }
+
+  async #untilAcknowledged({ event, identity }: Sent): Promise<void> {
+    for (;;) {
+      const { processes } = this.#deployment;
+      const process = processes[Math.floor(this.#random() * processes.length)];
+      const status = await process?.ask("send", event).catch((error: Error) => error.message);
+      if (status === 200) return void this.acknowledged.add(identity);
+      if (status === "ended") this.unanswered += 1;
+      else this.refused[`${status}`] = (this.refused[`${status}`] ?? 0) + 1;
+      await sleep(5);
+    }
+  }
+}
