@@ -43,19 +43,19 @@ export interface Struck {
   slowestReturnMs: number;
   /** By the server's own count. */
   deadlocks: number;
-  /** Transactions that were waiting for a lock just before a blow. */
-  lockWaits: number;
   /** Transactions that ended with their connections. */
   cutTransactions: number;
   readonly pauses: Pause[];
 }
+
+const MOST_CUTS = 50;
 
 type Blow = Exclude<keyof Blows, "pauses" | "pauseMs">;
 
 /** All of them, in an order that `seed` decides; pauses at the same time. */
 export async function strikeAll(place: Place, blows: Blows): Promise<Struck> {
   const { family, seed, say } = place;
-  const struck: Struck = { slowestReturnMs: 0, deadlocks: 0, lockWaits: 0, cutTransactions: 0, pauses: [] };
+  const struck: Struck = { slowestReturnMs: 0, deadlocks: 0, cutTransactions: 0, pauses: [] };
   const random = seededRandom(seed);
   const kinds = ["kills", "restarts", "cuts", "bounces"] as const;
   const order = shuffled(
@@ -65,7 +65,6 @@ export async function strikeAll(place: Place, blows: Blows): Promise<Struck> {
   const strikeEach = async () => {
     for (const [index, blow] of order.entries()) {
       await sleep(50 + random() * 250);
-      struck.lockWaits += await family.seen("select count(*) from pg_stat_activity where wait_event_type = 'Lock'");
       await strike(blow, place, random, struck);
       if ((index + 1) % 20 === 0) say(`${index + 1} of ${order.length} blows, ${JSON.stringify(struck)}`);
     }
@@ -96,13 +95,23 @@ async function strike(blow: Blow, place: Place, random: () => number, struck: St
       return;
     }
     case "cuts":
-      struck.cutTransactions += await family.cut();
+      struck.cutTransactions += await cutTransactions(family);
       return;
     case "bounces":
       return bouncer?.restart();
     default:
       return blow satisfies never;
   }
+}
+
+/** Ends all connections, again and again until some of them had a transaction. */
+async function cutTransactions(family: PostgresFamily): Promise<number> {
+  for (let tries = 0; tries < MOST_CUTS; tries++) {
+    const count = await family.cut();
+    if (count > 0) return count;
+    await sleep(20);
+  }
+  return 0;
 }
 
 async function standStill(family: PostgresFamily, pauseMs: number): Promise<Pause> {

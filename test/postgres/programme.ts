@@ -1,4 +1,4 @@
-/** `npm run prove -- postgres`: several processes on one Postgres inbox, under load, killed, and with a server that crashes. */
+/** `npm run prove -- postgres`: several processes on one Postgres inbox, under load, killed and stopped, and with a server that crashes. */
 import { breachCounts, breachLines } from "../prove/history.ts";
 import type { Programme, Proof } from "../prove/programme.ts";
 import type { Blows } from "./blows.ts";
@@ -37,7 +37,7 @@ const SIZES = {
 
 export const postgres: Programme = {
   name: "postgres",
-  what: "6 processes on one Postgres inbox keep order and do nothing twice, through kills and crashes of the server",
+  what: "6 processes on one Postgres inbox keep order and do nothing twice, through kills, stops, deadlocks, lost connections and crashes of the server",
   hasSmallForm: true,
   async run({ full, small, say }): Promise<Proof> {
     const sizes = SIZES[full ? "full" : small ? "small" : "short"];
@@ -83,12 +83,11 @@ function problemsOfLoad({ verdict, putOff, handled, sent, duplicates, answers }:
 }
 
 function problemsOfCrashes(crashes: CrashReport, { bounces, pauses }: Blows): string[] {
-  const { acknowledged, deadlocks, lockWaits, cutTransactions, pooled, late } = crashes;
+  const { acknowledged, deadlocks, cutTransactions, pooled, late } = crashes;
   const takenOver = crashes.pauses.filter(({ takenOver }) => takenOver > 0).length;
   const shown = {
     [`only ${late.billing[0]} of Stripe's events were late`]: late.billing[0] > 0,
     [`the server found ${deadlocks} deadlocks`]: deadlocks > 0,
-    [`${lockWaits} transactions waited for a lock`]: lockWaits > 0,
     [`${cutTransactions} transactions ended with their connections`]: cutTransactions > 0,
     [`${takenOver} of ${pauses} processes that stood still lost an event to another`]: takenOver === pauses,
     [`${pooled} of ${acknowledged} effects went through the pooler`]:
