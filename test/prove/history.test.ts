@@ -77,6 +77,14 @@ const BROKEN: readonly (readonly [string, Partial<History>, BreachKind])[] = [
     "not late",
   ],
   [
+    "an event of the highest sequence was recorded as late",
+    {
+      effects: FLAWLESS.effects.slice(0, 2),
+      stored: [stored(1), stored(2), stored(2, { identity: "m 3", state: "late" })],
+    },
+    "not late",
+  ],
+  [
     "an event was passed to onLate before a higher one was accepted",
     { effects: [effect(1), effect(3), effect(2, { late: true })] },
     "not late",
@@ -137,8 +145,8 @@ describe("breachesOf()", () => {
     const waiting = [stored(1, { state: "pending" }), stored(2, { state: "dead" }), stored(3, { state: "unhandled" })];
     expect(kindsOf({ moment: "running", effects: [], stored: waiting })).toEqual([]);
     const others = [
-      stored(1, { state: "late" }),
       stored(2, { state: "discarded" }),
+      stored(1, { state: "late" }),
       stored(3, { state: "quarantined" }),
     ];
     expect(kindsOf({ effects: [], stored: others })).toEqual([]);
@@ -157,6 +165,8 @@ describe("breachesOf()", () => {
 
   it("lets handlers without effects be, if not every handler writes", () => {
     expect(kindsOf({ effects: [], everyHandlerWrites: false })).toEqual([]);
+    expect(kindsOf({ effects: [effect(1)], withoutEffect: ["m 2", "m 3"] })).toEqual([]);
+    expect(kindsOf({ effects: [effect(1)], withoutEffect: ["m 2"] })).toEqual(["half done"]);
   });
 
   it("does not take the effects of other messages for an inversion", () => {

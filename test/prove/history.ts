@@ -1,6 +1,6 @@
 /** The history checker of all proof programmes: what was sent, acknowledged, handled and stored, against what the package promises. */
+import { createHash } from "node:crypto";
 import { PLACES } from "../../src/inbox/gap.ts";
-import { identityOf } from "../../src/inbox/lane-key.ts";
 import type { EventRecord, HandlerContext } from "../../src/index.ts";
 
 /** An event, by what names it. */
@@ -53,6 +53,8 @@ export interface History {
   readonly moment: "running" | "ended";
   /** Whether handlers write an effect for each event, so that one which is handled without it is half done. */
   readonly everyHandlerWrites: boolean;
+  /** Identities of events whose handlers write none all the same. Default none. */
+  readonly withoutEffect?: Iterable<string>;
 }
 
 export const BREACHES = {
@@ -64,7 +66,7 @@ export const BREACHES = {
   "half done": "handled without its effect, or in effect without being handled",
   stale: "in effect by an attempt that was not its last",
   inversion: "in effect after a later event of its message, flagged neither late nor replay",
-  "not late": "in effect as late, and no later event of its message was accepted before it",
+  "not late": "in effect or recorded as late, and no later event of its message was accepted before it",
   phantom: "in effect, stored or acknowledged, and never sent",
   forged: "in effect, stored or acknowledged, and signed by nobody",
 } as const;
@@ -125,13 +127,36 @@ export function storedEventOf(
   const state = endOf(event);
   const isByPosition = lane.tag === "position";
   return {
-    identity: identityOf(lane, sequence, eventType, identity),
+    identity: documentedIdentity(lane, sequence, eventType, identity),
     messageId: lane.messageId,
     sequence: isByPosition ? Math.floor(sequence / PLACES) : sequence,
     // What is late by position goes to `onLate`, and is never only recorded.
     state: isByPosition && state === "late" ? "only recorded" : state,
     attempts,
   };
+}
+
+/**
+ * The identity as docs/architecture.md defines it, and not by the code that computes it for the inbox: a checker that shared the code would
+ * share its mistakes.
+ *
+ * @param own - what another source names the event; null for the messaging service
+ */
+export function documentedIdentity(
+  { tag, apiClientId, messageId }: EventRecord["lane"],
+  sequence: number,
+  eventType: string,
+  own: string | null,
+): string {
+  const parts = {
+    outbound: ["o", apiClientId, messageId, sequence, eventType],
+    inbound: ["i", apiClientId, messageId],
+    unlaned: ["u", apiClientId, messageId],
+    single: ["s", apiClientId, messageId],
+    position: ["s", apiClientId, own],
+    arrival: ["s", apiClientId, own],
+  };
+  return createHash("sha256").update(JSON.stringify(parts[tag])).digest("hex");
 }
 
 /** The state that a record of the inbox is visible in: `handled` and `unhandled` are both `done`. */
@@ -172,14 +197,16 @@ function* doubles({ effects, replayed }: History): Iterable<Breach> {
 }
 
 /** Effects and completions are one transaction, so neither is without the other; and the attempt is the one that holds the lease. */
-function* halves({ effects, stored, replayed, everyHandlerWrites, pruned = [] }: History): Iterable<Breach> {
+function* halves(history: History): Iterable<Breach> {
+  const { effects, stored, replayed, everyHandlerWrites, pruned = [], withoutEffect = [] } = history;
   const inEffect = new Set(effects.map(({ identity }) => identity));
   const rows = new Map(stored.map((row) => [row.identity, row]));
   const again = new Set(replayed);
   const gone = new Set(pruned);
+  const unwritten = new Set(withoutEffect);
   for (const row of stored) {
-    const isWithoutEffect = everyHandlerWrites && row.state === "handled" && !inEffect.has(row.identity);
-    if (isWithoutEffect) yield { kind: "half done", event: `${nameOf(row)} has no effect` };
+    const mustWrite = everyHandlerWrites && row.state === "handled" && !unwritten.has(row.identity);
+    if (mustWrite && !inEffect.has(row.identity)) yield { kind: "half done", event: `${nameOf(row)} has no effect` };
   }
   for (const effect of effects) {
     const row = rows.get(effect.identity);
@@ -210,6 +237,7 @@ function* inversions({ effects, stored }: History): Iterable<Breach> {
   }
 }
 
+/** Equal sequences are not late, whichever came first. */
 function* notLate({ effects, stored, pruned }: History): Iterable<Breach> {
   // The later event may be past its retention.
   if (pruned !== undefined) return;
@@ -223,6 +251,10 @@ function* notLate({ effects, stored, pruned }: History): Iterable<Breach> {
   for (const effect of effects) {
     const before = highestBefore[accepted.get(effect.identity) ?? -1] ?? Number.POSITIVE_INFINITY;
     if (effect.late && !effect.replay && before <= effect.sequence) yield { kind: "not late", event: nameOf(effect) };
+  }
+  for (const [index, row] of stored.entries()) {
+    if (row.state === "late" && (highestBefore[index] ?? 0) <= row.sequence)
+      yield { kind: "not late", event: nameOf(row) };
   }
 }
 

@@ -1,7 +1,7 @@
 /** The sources of a programme's inbox: the messaging service, and one for each order that lanes of other sources have. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { entryNameOf, identityOf } from "../../src/inbox/lane-key.ts";
+import { entryNameOf } from "../../src/inbox/lane-key.ts";
 import type { HandlerContext } from "../../src/index.ts";
 import {
   github,
@@ -12,6 +12,7 @@ import {
   type WebhookSource,
 } from "../../src/presets/index.ts";
 import { type SourceRequestOptions, TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
+import { documentedIdentity } from "./history.ts";
 
 /**
  * - `code`: pushes to GitHub, each by itself.
@@ -49,7 +50,7 @@ export const isOfStripe = (source: SourceName) => source === "billing" || source
 /** As `ctx.identity`. Stripe's events have an id; the digest of its body identifies a push. */
 export function otherIdentity(source: OtherSource, body: Uint8Array | string): string {
   const messageId = isOfStripe(source) ? String(eventIn(body).id) : digestOf(body);
-  return identityOf({ apiClientId: source, tag: "single", messageId }, 0, "", null);
+  return documentedIdentity({ apiClientId: source, tag: "single", messageId }, 0, "", null);
 }
 
 /** How a push is delivered: copy 0 as it was sent, the others as one who captured the body sends it, under another id and type. */

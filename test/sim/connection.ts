@@ -14,6 +14,7 @@ export function connectionOf(
   const calling = async <T>(name: string, call: () => Promise<T>): Promise<T> => {
     await process.pass(`asks ${name}`);
     if (surroundings.storeIs("refuses")) throw new Error("the disk is on fire");
+    if (surroundings.storeIs("is slow")) await process.sleep(SLOW_MS);
     const result = await call();
     if (surroundings.storeIs("is slow")) await process.sleep(SLOW_MS);
     await process.pass(`hears of ${name}`);

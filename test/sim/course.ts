@@ -18,12 +18,14 @@ export interface Mishap {
   readonly forMs: number;
 }
 
+const TROUBLES = ["refuses", "does not commit", "answers are lost", "leases are not renewed", "is slow"] as const;
+
 /** A while in which the store is not itself. */
 export interface Trouble {
   readonly at: number;
   readonly forMs: number;
-  /** It refuses, does what it is asked and fails to say so, cannot renew leases, or takes its time. */
-  readonly kind: "refuses" | "answers are lost" | "leases are not renewed" | "is slow";
+  /** It refuses, cannot commit, does what it is asked and fails to say so, cannot renew leases, or takes its time. */
+  readonly kind: (typeof TROUBLES)[number];
 }
 
 /** The wall clock of the receivers' machine is wrong, for a while or from then on. */
@@ -61,6 +63,10 @@ export interface Course {
   readonly takesLate: boolean;
   /** The share of attempts that go wrong in a handler, 0 to 1. */
   readonly handlersFail: number;
+  /** The marker of an event whose handler always fails. */
+  readonly poisoned: string | null;
+  /** The share of events whose handlers write an effect, 0 to 1. */
+  readonly handlersWrite: number;
   /** The share of answers that the service does not hear, 0 to 1. */
   readonly answersLost: number;
   readonly sendings: readonly Sending[];
@@ -81,14 +87,14 @@ export function courseOf(seed: number, place: Course["place"]): Course {
     processes: dice.chance(0.4) ? 2 : 1,
     receiver: receiverOf(dice),
     takesLate: dice.chance(0.7),
-    handlersFail: dice.pick([0, 0.1, 0.3, 0.6]) * Math.min(1, temper),
+    ...{ handlersFail: dice.pick([0, 0.1, 0.3, 0.6]), poisoned: null, handlersWrite: 1 },
     answersLost: dice.pick([0, 0.1, 0.3]) * temper,
     sendings: sendingsOf(new Dice(seed, "sendings"), temper),
     mishaps: list(some(2), () => mishapOf(dice)).toSorted((a, b) => a.at - b.at),
     troubles: list(some(1.5), () => ({
       at: dice.between(0, 10 * MINUTE),
       forMs: dice.spread(100, 2 * MINUTE),
-      kind: dice.pick(["refuses", "answers are lost", "leases are not renewed", "is slow"] as const),
+      kind: dice.pick(TROUBLES),
     })),
     jumps: list(some(0.8), () => jumpOf(dice)),
     acts: list(some(2.5), () => ({
@@ -97,7 +103,21 @@ export function courseOf(seed: number, place: Course["place"]): Course {
       which: dice.next(),
     })),
   };
-  const others = new Dice(seed, "other sources");
+  return withOthers(withPoison(course), temper);
+}
+
+/** Handlers of a kind: some write nothing, and in some worlds one event fails until its attempts are used up. */
+function withPoison(course: Course): Course {
+  const dice = new Dice(course.seed, "handlers");
+  const handlersWrite = dice.pick([1, 1, 0.7]);
+  if (!dice.chance(0.2)) return { ...course, handlersWrite };
+  const maxAttempts = dice.pick([course.receiver.maxAttempts, 12]);
+  const poisoned = dice.pick(course.sendings.filter(({ signed }) => signed === "well")).marker;
+  return { ...course, handlersWrite, poisoned, receiver: { ...course.receiver, maxAttempts } };
+}
+
+function withOthers(course: Course, temper: number): Course {
+  const others = new Dice(course.seed, "other sources");
   if (!others.chance(0.4)) return course;
   // A push has no signed time: one that a clock dates years back is pruned early, as docs/reliability.md says.
   const isDated = course.jumps.every(({ byMs }) => Math.abs(byMs) < YEAR);
@@ -116,6 +136,7 @@ export function courseOfLanes(place: Course["place"], lanes: number, holdBackMs:
   });
   return {
     ...{ seed: 0, place, processes: 2, sources: ["messages", "billing"], holdBackMs, takesLate: true },
+    ...{ poisoned: null, handlersWrite: 1 },
     receiver: { ...receiverOf(dice), concurrency: 8, leaseMs: 5 * SECOND, maxAttempts: 100, ack: "stored" },
     ...{ handlersFail: 0.1, answersLost: 0.1, sendings: othersOf(dice, ["billing"], 1, lanes) },
     ...{ mishaps: mishaps.toSorted((a, b) => a.at - b.at), troubles: [], jumps: [], acts: [] },
@@ -131,7 +152,7 @@ function receiverOf(dice: Dice): Course["receiver"] {
     onDead: dice.chance(0.6) ? "continue" : "block",
     ack: dice.chance(0.75) ? "stored" : "handled",
     firstSequence: dice.chance(0.85) ? 1 : "any",
-    handlerTimeoutMs: 10 * SECOND,
+    handlerTimeoutMs: dice.pick([10 * SECOND, 10 * SECOND, MINUTE]),
   };
 }
 

@@ -5,11 +5,11 @@ import Database from "better-sqlite3";
 import pg from "pg";
 import type { InboxStore } from "../../src/index.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
-import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
+import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import type { HandledEffect } from "../prove/history.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import type { AskedServer } from "./pace.ts";
-import type { Connection, Place } from "./places.ts";
+import type { CommitFails, Connection, Place } from "./places.ts";
 import { countedPool, Unanswered } from "./unanswered.ts";
 
 interface EffectRow extends Omit<HandledEffect, "sequence" | "late" | "replay"> {
@@ -30,9 +30,9 @@ export class SqlitePlace implements Place {
   readonly #path = join(this.#folder, "inbox.db");
   readonly #stores: InboxStore<SqliteDatabase>[] = [];
 
-  connect(): Connection {
+  connect(commitFails: CommitFails = () => false): Connection {
     const store = sqliteStore(this.#path, {
-      minFreeBytes: 0,
+      ...{ minFreeBytes: 0, driver: driverWith(commitFails) },
       onOpen: (db) =>
         db.exec(`create table if not exists effect (id integer primary key, identity text, message text, sequence integer,
           attempt integer, late integer, replay integer, marker text)`),
@@ -62,6 +62,17 @@ export class SqlitePlace implements Place {
   }
 }
 
+/** A driver whose commits fail as on a disk with faults. */
+function driverWith(commitFails: CommitFails): SqliteDriver {
+  return class extends Database {
+    override exec(text: string): this {
+      if (text !== "commit" || !commitFails()) return super.exec(text);
+      super.exec("rollback");
+      throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR_FSYNC" });
+    }
+  };
+}
+
 export class PostgresPlace implements Place {
   readonly #url: string;
   readonly #schema: string;
@@ -78,16 +89,14 @@ export class PostgresPlace implements Place {
       message text, sequence bigint, attempt int, late boolean, replay boolean, marker text)`);
   }
 
-  connect(): Connection {
+  connect(commitFails: CommitFails = () => false): Connection {
     const pool = this.#pool(4);
     const sockets: { destroy(): void }[] = [];
-    // pg's own types do not tell of the socket.
-    pool.on("connect", (client) =>
-      sockets.push(
-        (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream,
-      ),
-    );
-    const counted = countedPool(pool as unknown as PgPool, this.#unanswered);
+    pool.on("connect", (client) => sockets.push(socketOf(client)));
+    const counted = countedPool(pool as unknown as PgPool, this.#unanswered, (client, text) => {
+      // Before it is sent, so that the server takes everything back.
+      if (/\bcommit$/.test(text) && commitFails()) socketOf(client).destroy();
+    });
     const store = postgresStore(counted.pool, { schema: this.#schema, listen: false });
     const open: typeof store.open = async (context) => {
       await this.#ready;
@@ -136,6 +145,11 @@ export class PostgresPlace implements Place {
     this.#pools.push(pool);
     return pool;
   }
+}
+
+/** pg's own types do not tell of it. */
+function socketOf(client: unknown): { destroy(): void } {
+  return (client as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream;
 }
 
 function toEffect({ sequence, late, replay, ...effect }: EffectRow): HandledEffect {

@@ -26,8 +26,8 @@ type Step = (store: InboxStore<unknown>, turn: Turn<unknown>) => Promise<TurnRes
 
 function withStep(place: MemoryPlace, step: Step): Place {
   return {
-    connect: () => {
-      const connection = place.connect();
+    connect: (commitFails) => {
+      const connection = place.connect(commitFails);
       return { ...connection, store: { ...connection.store, step: (turn) => step(connection.store, turn) } };
     },
     write: (tx, effect) => place.write(tx, effect),

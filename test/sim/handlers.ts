@@ -8,19 +8,30 @@ const FAILURES = [
   "throws",
   "rejects",
   "asks for more time",
+  "asks for no time",
   "gives up",
   "never ends",
   "overstays",
   "effect throws",
 ] as const;
-const SUCCESSES = ["returns", "returns", "resolves", "takes its time"] as const;
-type Manner = (typeof FAILURES)[number] | (typeof SUCCESSES)[number];
+const SUCCESSES = ["returns", "returns", "resolves", "takes its time", "takes long"] as const;
+export type Manner = (typeof FAILURES)[number] | (typeof SUCCESSES)[number];
+
+/** What a handler asks for by `RetryAfter`. */
+export const ASKED_MS: Partial<Record<Manner, number>> = { "asks for more time": 7_000, "asks for no time": 3 };
 
 /** The same attempt at an event goes the same way, whichever process makes it. */
-export function mannerOf({ seed, handlersFail }: Course, ctx: HandlerContext<unknown>, isHealed: boolean): Manner {
+export function mannerOf(course: Course, ctx: HandlerContext<unknown>, isHealed: boolean): Manner {
+  const { seed, handlersFail, poisoned } = course;
+  if (poisoned !== null && markerIn(ctx.rawBody) === poisoned) return "throws";
   if (isHealed) return "returns";
   const dice = new Dice(seed, `${ctx.identity} ${ctx.attempt} ${ctx.replay}`);
   return dice.chance(handlersFail) ? dice.pick(FAILURES) : dice.pick(SUCCESSES);
+}
+
+/** Some events have handlers that write nothing. Their completion is another one for a store. */
+export function writes({ seed, handlersWrite }: Course, identity: string): boolean {
+  return new Dice(seed, `effect of ${identity}`).chance(handlersWrite);
 }
 
 export interface Handling {
@@ -36,7 +47,8 @@ export interface Handling {
 export function handleBy({ process, ctx, manner, timeoutMs, write }: Handling): unknown {
   if (manner === "throws") throw new Error("It throws.");
   if (manner === "gives up") throw new PermanentError("It gives up.");
-  if (manner === "asks for more time") throw new RetryAfter(3);
+  const askedMs = ASKED_MS[manner];
+  if (askedMs !== undefined) throw new RetryAfter(askedMs);
   if (manner === "never ends") return new Promise(() => {});
   if (manner === "effect throws") {
     write();
@@ -56,6 +68,7 @@ async function inTime({ process, manner, timeoutMs, write }: Omit<Handling, "ctx
     throw new Error("It rejects.");
   }
   if (manner === "takes its time") await process.sleep(2_000);
+  if (manner === "takes long") await process.sleep(0.9 * timeoutMs);
   // It does not look at its signal, and comes back within the grace or after it.
   if (manner === "overstays") await process.sleep(timeoutMs + (process.name.length % 2 === 0 ? 5_000 : 45_000));
   write();

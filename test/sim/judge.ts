@@ -1,29 +1,41 @@
 /** What became of a world: the history checker's verdict, and what only a world that stands still at its end can show. */
-import type { EventRecord } from "../../src/index.ts";
+import type { EventRecord, LaneRecord } from "../../src/index.ts";
 import { breachesOf, breachLines, type History, type StoredEvent, storedEventOf } from "../prove/history.ts";
+import { type Attempts, miscounted, mistimed, recordedOtherwise } from "./attempts.ts";
 import { markerIn } from "./handlers.ts";
 import type { HandOut, World } from "./world.ts";
 
 /** What a `PermanentError` is recorded as. */
 const GIVEN_UP = "permanent_failure";
 
-/** Lines for what must not be; none is what is hoped for. */
-export async function problemsOf(world: World): Promise<string[]> {
+/** What became of a world's attempts. */
+export async function attemptsIn(world: World): Promise<Attempts> {
   const events = await world.events();
+  const lanes = await Promise.all([...new Set(events.map(({ laneId }) => laneId))].map((id) => world.observer.lane(id)));
   const audit = await world.observer.audit(1_000);
-  // What operators acted on, as the audit names it.
-  const acted: ReadonlySet<string> = new Set(audit.map(({ detail }) => detail));
+  const acted = new Set(audit.map(({ detail }) => detail));
+  return { world, events, lanes: lanes.filter((lane) => lane !== null), acted };
+}
+
+/** Lines for what must not be; none is what is hoped for. */
+export async function problemsOf(attempts: Attempts): Promise<string[]> {
+  const { world, events, lanes, acted } = attempts;
+  const audit = await world.observer.audit(1_000);
   const replayed = audit.flatMap(({ act, detail }) => (act === "replay" ? [detail] : []));
   return [
     ...breachLines(breachesOf(await historyOf(world, events, replayed))),
     ...world.service.strange.map((answer) => `answered ${answer}`),
     ...world.wrong,
-    ...(world.isStuck ? ["stuck: something waits, and nothing comes"] : []),
+    ...world.said.wrong,
+    ...(world.isStuck ? ["stuck: something waits, and nothing comes, or it is tried without an end"] : []),
     ...(await misgauged(world, events)),
     ...unhandled(events),
     ...overtried(world, events),
     ...untried(world, events),
-    ...(await triedAfterTheEnd(world, events, new Set(replayed))),
+    ...triedAfterTheEnd(lanes, events, new Set(replayed)),
+    ...miscounted(attempts),
+    ...recordedOtherwise(attempts),
+    ...mistimed(attempts),
     ...handOutsDown(world),
     ...(isCalm(world) ? world.overlaps : []),
     ...(isCalm(world) ? descents(inOrder(world.handOuts)) : []),
@@ -33,10 +45,11 @@ export async function problemsOf(world: World): Promise<string[]> {
 }
 
 async function historyOf(
-  { service, place, observer, isStuck }: World,
+  world: World,
   events: readonly EventRecord[],
   replayed: readonly string[],
 ): Promise<History> {
+  const { service, place, observer, isStuck } = world;
   const identities = new Map(events.map((event) => [event.id, storedEventOf(event).identity]));
   const quarantined = await observer.findQuarantined({ limit: 1_000 });
   return {
@@ -53,7 +66,7 @@ async function historyOf(
       })),
     ],
     moment: isStuck ? "running" : "ended",
-    everyHandlerWrites: true,
+    ...{ everyHandlerWrites: true, withoutEffect: world.withoutEffect },
   };
 }
 
@@ -105,13 +118,12 @@ function overtried({ course }: World, events: readonly EventRecord[]): string[] 
 }
 
 /** A dead letter that was handed out again, and no operator had asked for it (I7). */
-async function triedAfterTheEnd(
-  { observer }: World,
+function triedAfterTheEnd(
+  lanes: readonly LaneRecord[],
   events: readonly EventRecord[],
   replayed: ReadonlySet<string>,
-): Promise<string[]> {
-  const lanes = await Promise.all([...new Set(events.map(({ laneId }) => laneId))].map((id) => observer.lane(id)));
-  const ends = lanes.flatMap((lane) => lane?.attempts.filter(({ errorCode }) => errorCode === GIVEN_UP) ?? []);
+): string[] {
+  const ends = lanes.flatMap(({ attempts }) => attempts.filter(({ errorCode }) => errorCode === GIVEN_UP));
   return ends.flatMap(({ eventId, attempt }) => {
     const event = events.find(({ id }) => id === eventId);
     if (event === undefined || event.attempts <= attempt || replayed.has(`event ${eventId}`)) return [];

@@ -13,8 +13,12 @@ export interface Connection {
   cut(isKnown: boolean): Promise<void>;
 }
 
+/** Whether a commit fails now: then nothing of its transaction is kept. */
+export type CommitFails = () => boolean;
+
 export interface Place {
-  connect(): Connection;
+  /** @param commitFails - asked at each commit of a batch. Default: none fails */
+  connect(commitFails?: CommitFails): Connection;
   /** Writes in transaction `tx`, as a handler does through `ctx.commit`. */
   write(tx: unknown, effect: HandledEffect): unknown;
   /** In the order in which they were committed. */
@@ -42,7 +46,7 @@ export class MemoryPlace implements Place {
     this.#options = options;
   }
 
-  connect(): Connection {
+  connect(commitFails: CommitFails = () => false): Connection {
     const inner = this.#inner;
     let isOpen = true;
     const letGo = async () => {
@@ -58,7 +62,10 @@ export class MemoryPlace implements Place {
           this.#opened ??= inner.open(context);
           return this.#opened;
         },
-        step: (turn) => this.#step(turn as Turn<HandledEffect[]>),
+        step: async (turn) => {
+          if (commitFails()) throw new Error("the commit failed");
+          return this.#step(turn as Turn<HandledEffect[]>);
+        },
         close: letGo,
       },
       cut: async (isKnown) => {

@@ -2,6 +2,7 @@
 import {
   type Answer,
   createReceiver,
+  type FailureNotice,
   type HandlerContext,
   type IncomingWebhook,
   type SourcesReceiver,
@@ -30,7 +31,12 @@ export interface Surroundings {
   /** So many events were left to another process, which has their source. */
   putOff(events: number): void;
   handle(handed: HandedEvent): unknown;
+  /** A hook was called: the failure or the dead letter that it names is stored. */
+  reported(kind: "failure" | "dead letter", notice: Reported): void;
 }
+
+/** What a hook is called with. */
+export type Reported = Pick<FailureNotice, "eventId" | "lane" | "sequence"> & { readonly attempt: number };
 
 /** An event as a handler of `source` receives it. */
 export interface HandedEvent {
@@ -75,6 +81,9 @@ export class Process {
       ...{ store: connectionOf(this, connection.store, surroundings) },
       ...{ clock: this.clock, random, logger: silentLogger },
     });
+    this.receiver
+      .onError((notice) => surroundings.reported("failure", notice))
+      .onDeadLetter((notice) => surroundings.reported("dead letter", { ...notice, attempt: notice.attempts }));
     for (const source of sources) {
       const handle = (handler: HandedEvent["handler"]) => (event: object, ctx: HandlerContext<unknown>) =>
         surroundings.handle({ process: this, source, handler, event, ctx });

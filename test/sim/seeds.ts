@@ -2,12 +2,13 @@
 import { type Course, courseOf, courseOfLanes } from "./course.ts";
 import { PostgresPlace, SqlitePlace } from "./database-places.ts";
 import { controlledPlace, type Flaw } from "./flaws.ts";
-import { problemsOf } from "./judge.ts";
+import { timedRetries } from "./attempts.ts";
+import { attemptsIn, problemsOf } from "./judge.ts";
 import type { Place } from "./places.ts";
 import { type HandOut, World } from "./world.ts";
 
 /** Every so many seeds, a world on a real database. */
-const SQLITE_EVERY = 50;
+const SQLITE_EVERY = 5;
 const POSTGRES_EVERY = 2_000;
 
 export interface SeedTerms {
@@ -37,8 +38,9 @@ async function runWorld(course: Course, { tells, ...terms }: Omit<SeedTerms, "se
   const world = new World(course, place, tells);
   try {
     await world.live();
-    const problems = (await problemsOf(world)).map((problem) => `seed ${seed} (${kind}): ${problem}`);
-    const counts = await countsOf(world);
+    const attempts = await attemptsIn(world);
+    const problems = (await problemsOf(attempts)).map((problem) => `seed ${seed} (${kind}): ${problem}`);
+    const counts = { ...(await countsOf(world)), "retries in time": timedRetries(attempts), looks: world.said.count };
     const inPlace = { [`worlds in ${kind}`]: 1, [`handled in ${kind}`]: counts.handled ?? 0 };
     return { problems, story: world.story, counts: { ...inPlace, ...counts } };
   } finally {

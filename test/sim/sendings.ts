@@ -105,8 +105,20 @@ function ofMessage(dice: Dice, { messageId, temper, frozen }: Wish): Sending[] {
   return sendings;
 }
 
-/** A failure takes the place of the delivery, or the one behind it. */
+/** Of some messages two events have one sequence, and differ by their type. */
 function eventsOf(dice: Dice, messageId: string): KnownEvent[] {
+  const events = lifecycleOf(dice, messageId);
+  const at = dice.whole(0, events.length - 1);
+  const same = events[at];
+  if (same === undefined || same.direction === "inbound" || !dice.chance(0.4)) return events;
+  const { sequence } = same;
+  const isFailure = same.eventType === "message.failed";
+  const other = isFailure ? fixtures.sent({ messageId, sequence }) : fixtures.failed({ messageId, sequence });
+  return events.toSpliced(at + dice.whole(0, 1), 0, other);
+}
+
+/** A failure takes the place of the delivery, or the one behind it. */
+function lifecycleOf(dice: Dice, messageId: string): KnownEvent[] {
   const ending = dice.pick(["delivery", "delivery", "failed", "failed behind"] as const);
   if (ending !== "failed behind") return lifecycle({ messageId, ending });
   return [fixtures.queued({ messageId }), fixtures.sent({ messageId }), fixtures.failed({ messageId })];

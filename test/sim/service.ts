@@ -1,8 +1,9 @@
 /** The service's side of a world: attempts at each sending by its schedule, and what it heard of them. */
 import { createHash } from "node:crypto";
-import { eventIdentity, type WebhookEvent } from "../../src/index.ts";
+import type { KnownEvent } from "../../src/index.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import { incomingOf, RETRY_MINUTES, type SourceRequestOptions, signedRequest } from "../../src/testing/index.ts";
+import { documentedIdentity } from "../prove/history.ts";
 import { otherIdentity, pushDelivery, type SourceName } from "../prove/sources.ts";
 import { Dice } from "./dice.ts";
 import type { Process } from "./process.ts";
@@ -21,6 +22,8 @@ export interface ServiceOptions {
   /** How often the receivers' clock was set; null while it is wrong, so that they need not know a good signature. */
   readonly clockSettings: () => number | null;
   readonly say: (line: string) => void;
+  /** Called when a receiver answers an event with 2xx, before the service hears of it. */
+  readonly accepted: (identity: string) => Promise<void>;
 }
 
 export class Service {
@@ -83,8 +86,8 @@ export class Service {
   }
 
   /** A process that is dead or stands still answers nothing, or later. */
-  async #deliver({ index, sending, text, firstAt }: Task, process: Process): Promise<number> {
-    const { clock, clockSettings } = this.#options;
+  async #deliver({ index, sending, text, name, firstAt }: Task, process: Process): Promise<number> {
+    const { clock, clockSettings, accepted } = this.#options;
     const timestamp = Math.floor(sending.frozen ? firstAt : clock.now());
     const secret = sending.signed === "wrongly" ? { secret: WRONG_SECRET } : {};
     const signing = signingOf(sending, text, index);
@@ -95,6 +98,8 @@ export class Service {
     const settings = clockSettings();
     await process.pass("is sent a delivery");
     const { status } = await process.handle(sending.source, incomingOf({ method: "POST", headers, body }));
+    const isAccepted = status >= 200 && status < 300 && sending.signed === "well";
+    if (isAccepted && typeof sending.content === "object") await accepted(name);
     await process.pass("answers a delivery");
     const allowed = sending.signed === "well" ? [200, 503] : [401, 503];
     const clockIsRight = settings !== null && settings === clockSettings();
@@ -132,5 +137,13 @@ function nameOf({ source, content }: Sending, text: string): string {
     return createHash("sha256").update(scope).update(body).digest("hex");
   }
   if (source !== "messages") return otherIdentity(source, body);
-  return eventIdentity(content as WebhookEvent, body);
+  return identityOfService(content as KnownEvent);
+}
+
+function identityOfService(event: KnownEvent): string {
+  const { apiClientId, eventType } = event;
+  if (event.direction === "inbound")
+    return documentedIdentity({ apiClientId, tag: "inbound", messageId: event.data.messageId }, 0, eventType, null);
+  const { messageId, sequence } = event;
+  return documentedIdentity({ apiClientId, tag: "outbound", messageId }, sequence, eventType, null);
 }

@@ -27,8 +27,16 @@ export class Unanswered {
   }
 }
 
-/** `pool`, with each connection that is awaited and each statement counted in `unanswered`, until it is cut: then it gets no more answers. */
-export function countedPool(pool: PgPool, unanswered: Unanswered): { readonly pool: PgPool; forget(): void } {
+/**
+ * `pool`, with each connection that is awaited and each statement counted in `unanswered`, until it is cut: then it gets no more answers.
+ *
+ * @param asks - called before a statement is sent
+ */
+export function countedPool(
+  pool: PgPool,
+  unanswered: Unanswered,
+  asks: (client: PgClient, text: string) => void,
+): { readonly pool: PgPool; forget(): void } {
   const known = new WeakSet<PgClient>();
   let mine = 0;
   let isForgotten = false;
@@ -42,6 +50,7 @@ export function countedPool(pool: PgPool, unanswered: Unanswered): { readonly po
     known.add(client);
     const query = client.query.bind(client) as Query;
     client.query = (asked: PgQuery | string, values?: readonly unknown[]) => {
+      asks(client, typeof asked === "string" ? asked : asked.text);
       count(1);
       const answer = query(asked, values);
       const answered = () => count(-1);

@@ -4,21 +4,24 @@ import type { EventRecord, InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
-import { effectOf, ownOf } from "../prove/history.ts";
+import { effectOf, type HandledEffect, ownOf } from "../prove/history.ts";
 import { type SourceName, wrongEvent } from "../prove/sources.ts";
 import type { Course, Mishap } from "./course.ts";
 import { Dice } from "./dice.ts";
-import { type Handling, handleBy, mannerOf, markerIn } from "./handlers.ts";
+import { type Handling, handleBy, type Manner, mannerOf, markerIn, writes } from "./handlers.ts";
 import { Operator } from "./operator.ts";
 import { patientClock } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
-import { type HandedEvent, Process, type Surroundings } from "./process.ts";
+import { type HandedEvent, Process, type Reported, type Surroundings } from "./process.ts";
+import { Said } from "./said.ts";
 import { BEGINNING } from "./sendings.ts";
 import { Service } from "./service.ts";
 
 const MINUTE = 60_000;
 /** After so long with nothing going wrong any more, whatever is not settled never will be. */
 const LONGEST_END_MS = 30 * 60 * MINUTE;
+/** More hand-outs than these for each sending have no end: with 12 attempts, and as many processes that die in one. */
+const MOST_TRIES = 30;
 /** A wrong clock within the tolerance of timestamps is right enough. */
 const HARMLESS_MS = 2 * MINUTE;
 
@@ -37,8 +40,21 @@ export interface HandOut {
   readonly handler: "on" | "late";
   readonly replay: boolean;
   readonly flagged: boolean;
+  readonly attempt: number;
+  readonly manner: Manner;
   /** By the machine's clock. */
   readonly at: number;
+  /** Null while its handler runs, or when its process died in it. */
+  ended: HandlersEnd | null;
+}
+
+/** The end of an event's handler. */
+export interface HandlersEnd {
+  /** It did not fail. */
+  readonly isWell: boolean;
+  /** By the machine's clock. */
+  readonly at: number;
+  readonly afterMs: number;
 }
 
 export class World implements Surroundings {
@@ -57,6 +73,9 @@ export class World implements Surroundings {
   readonly befell = { "stands still": 0, dies: 0, restarts: 0, "is set": 0 };
   /** How often a process left an event to another, which has its source. */
   putOffs = 0;
+  /** Identities of events whose handlers write nothing. */
+  readonly withoutEffect = new Set<string>();
+  readonly said: Said;
   /** Events that reached a handler while another of their lane was in one. */
   readonly overlaps: string[] = [];
   isStuck = false;
@@ -83,11 +102,13 @@ export class World implements Surroundings {
     this.#mishaps = [...course.mishaps];
     this.#observed = place.connect();
     this.observer = this.#observed.store;
+    this.said = new Said(this.observer, course.receiver.ack);
     this.#operator = new Operator(this.observer, () => this.#running(), this.say);
     this.service = new Service({
       ...{ seed: course.seed, clock: this.clock, answersLost: course.answersLost, say: this.say },
       reachable: (source) => this.#processes.filter(({ isLeaving, sources }) => !isLeaving && sources.includes(source)),
       clockSettings: () => (Math.abs(this.#wrongByMs) > HARMLESS_MS ? null : this.#clockSettings),
+      accepted: (identity) => this.said.answered(identity),
     });
   }
 
@@ -156,6 +177,10 @@ export class World implements Surroundings {
     this.putOffs += events;
   }
 
+  reported(kind: "failure" | "dead letter", notice: Reported): void {
+    void this.said.reported(kind, notice).catch(() => {});
+  }
+
   handle({ process, source, handler, event, ctx }: HandedEvent): unknown {
     const effect = effectOf(ctx, { ...ownOf(event, handler), marker: markerIn(ctx.rawBody) });
     const wrong = wrongEvent(source, event, ctx);
@@ -164,15 +189,42 @@ export class World implements Surroundings {
     const { identity, messageId, sequence, late, replay } = effect;
     if (source !== "messages" && ctx.missing !== null)
       this.wrong.push(`${messageId} ${sequence} waited for what is missing before it, where nothing can be`);
-    this.handOuts.push({
+    const handOut: HandOut = {
       ...{ event: ctx.meta.eventId, identity, tag: ctx.meta.lane.tag, lane: messageId, sequence, handler, replay },
       ...{ position: "created" in event ? Number(event.created) : 0, flagged: late || replay, at: this.wallClock() },
-    });
+      ...{ attempt: ctx.attempt, manner, ended: null },
+    };
+    this.handOuts.push(handOut);
     const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
     this.say(`${process.name} handles ${messageId} ${sequence}, attempt ${ctx.attempt}${flags}: ${manner}`);
-    const write = () => ctx.commit((tx) => this.place.write(tx, effect));
+    const write = () => this.#write(ctx, effect);
     const handling = { process, ctx, manner, timeoutMs: this.course.receiver.handlerTimeoutMs, write };
-    return this.#noteOverlap(handling, () => handleBy(handling));
+    return this.#noteEnd(handOut, () => this.#noteOverlap(handling, () => handleBy(handling)));
+  }
+
+  #write(ctx: HandedEvent["ctx"], effect: HandledEffect): void {
+    if (writes(this.course, effect.identity)) ctx.commit((tx) => this.place.write(tx, effect));
+    else this.withoutEffect.add(effect.identity);
+  }
+
+  #noteEnd(handOut: HandOut, handle: () => unknown): unknown {
+    const begunAt = this.clock.monotonic();
+    const note = (isWell: boolean) => {
+      handOut.ended = { isWell, at: this.wallClock(), afterMs: this.clock.monotonic() - begunAt };
+    };
+    try {
+      const result = handle();
+      if (result instanceof Promise) {
+        result.then(
+          () => note(true),
+          () => note(false),
+        );
+      } else note(handOut.manner !== "effect throws");
+      return result;
+    } catch (error) {
+      note(false);
+      throw error;
+    }
   }
 
   /** A handler that runs on after its time may overlap its own retry. */
@@ -217,7 +269,8 @@ export class World implements Surroundings {
 
   #start(): void {
     const name = `process ${++this.#started}`;
-    const process = new Process({ name, sources: this.#sourcesOf(name) }, this.place.connect(), this);
+    const connection = this.place.connect(() => this.storeIs("does not commit"));
+    const process = new Process({ name, sources: this.#sourcesOf(name) }, connection, this);
     this.#processes.push(process);
     const open = () => {
       process.receiver.start().catch(() => process.clock.setTimeout(open, 1_000));
@@ -281,7 +334,7 @@ export class World implements Surroundings {
       const dueInMs = await this.observer.nextDue();
       const { gauges } = await this.observer.stats();
       if (dueInMs === null && gauges.pending === 0) return;
-      this.isStuck = this.clock.monotonic() > deadline;
+      this.isStuck = this.clock.monotonic() > deadline || this.handOuts.length > MOST_TRIES * this.course.sendings.length;
       if (this.isStuck) return;
       await this.clock.advance(Math.min(Math.max(dueInMs ?? 0, 1), 10 * MINUTE));
     }
