@@ -65,6 +65,8 @@ export interface Course {
   readonly handlersFail: number;
   /** The marker of an event whose handler always fails. */
   readonly poisoned: string | null;
+  /** Most handlers take long or fail at once, so that a lease that was lost is often still at work when its event is claimed again. */
+  readonly handlersAre: "mixed" | "slow or failing";
   /** The share of events whose handlers write an effect, 0 to 1. */
   readonly handlersWrite: number;
   /** The share of answers that the service does not hear, 0 to 1. */
@@ -87,7 +89,7 @@ export function courseOf(seed: number, place: Course["place"]): Course {
     processes: dice.chance(0.4) ? 2 : 1,
     receiver: receiverOf(dice),
     takesLate: dice.chance(0.7),
-    ...{ handlersFail: dice.pick([0, 0.1, 0.3, 0.6]), poisoned: null, handlersWrite: 1 },
+    ...{ handlersFail: dice.pick([0, 0.1, 0.3, 0.6]), handlersAre: "mixed", poisoned: null, handlersWrite: 1 },
     answersLost: dice.pick([0, 0.1, 0.3]) * temper,
     sendings: sendingsOf(new Dice(seed, "sendings"), temper),
     mishaps: list(some(2), () => mishapOf(dice)).toSorted((a, b) => a.at - b.at),
@@ -103,7 +105,22 @@ export function courseOf(seed: number, place: Course["place"]): Course {
       which: dice.next(),
     })),
   };
-  return withOthers(withPoison(course), temper);
+  return withOthers(withPoison(withLostLeases(course)), temper);
+}
+
+/** In some worlds leases are short and get lost while their handlers run, and what is sent about them comes late or twice. */
+function withLostLeases(course: Course): Course {
+  const dice = new Dice(course.seed, "lost leases");
+  if (!dice.chance(0.3)) return course;
+  const troubles = course.sendings.slice(0, 4).map(({ at }): Trouble => {
+    const kind = dice.pick(["answers are lost", "leases are not renewed"] as const);
+    return { at: at + dice.spread(1, 2 * SECOND), forMs: dice.spread(2 * SECOND, MINUTE), kind };
+  });
+  const receiver = { ...course.receiver, concurrency: 8, leaseMs: 5 * SECOND, maxAttempts: 12 };
+  return {
+    ...{ ...course, receiver, processes: dice.pick([1, 2]), handlersAre: "slow or failing", handlersFail: 0.5 },
+    troubles: [...course.troubles, ...troubles],
+  };
 }
 
 /** Handlers of a kind: some write nothing, and in some worlds one event fails until its attempts are used up. */
@@ -136,7 +153,7 @@ export function courseOfLanes(place: Course["place"], lanes: number, holdBackMs:
   });
   return {
     ...{ seed: 0, place, processes: 2, sources: ["messages", "billing"], holdBackMs, takesLate: true },
-    ...{ poisoned: null, handlersWrite: 1 },
+    ...{ handlersAre: "mixed", poisoned: null, handlersWrite: 1 },
     receiver: { ...receiverOf(dice), concurrency: 8, leaseMs: 5 * SECOND, maxAttempts: 100, ack: "stored" },
     ...{ handlersFail: 0.1, answersLost: 0.1, sendings: othersOf(dice, ["billing"], 1, lanes) },
     ...{ mishaps: mishaps.toSorted((a, b) => a.at - b.at), troubles: [], jumps: [], acts: [] },

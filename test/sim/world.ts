@@ -8,7 +8,7 @@ import { effectOf, type HandledEffect, ownOf } from "../prove/history.ts";
 import { type SourceName, wrongEvent } from "../prove/sources.ts";
 import type { Course, Mishap } from "./course.ts";
 import { Dice } from "./dice.ts";
-import { type Handling, handleBy, type Manner, mannerOf, markerIn, writes } from "./handlers.ts";
+import { type Handling, handleBy, type Manner, mannerOf, markerIn, takesMs, writes } from "./handlers.ts";
 import { Operator } from "./operator.ts";
 import { patientClock } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
@@ -198,7 +198,8 @@ export class World implements Surroundings {
     const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
     this.say(`${process.name} handles ${messageId} ${sequence}, attempt ${ctx.attempt}${flags}: ${manner}`);
     const write = () => this.#write(ctx, effect);
-    const handling = { process, ctx, manner, timeoutMs: this.course.receiver.handlerTimeoutMs, write };
+    const timeoutMs = this.course.receiver.handlerTimeoutMs;
+    const handling = { process, ctx, manner, timeoutMs, takesMs: takesMs(this.course, ctx, timeoutMs), write };
     return this.#noteEnd(handOut, () => this.#noteOverlap(handling, () => handleBy(handling)));
   }
 
