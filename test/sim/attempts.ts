@@ -39,7 +39,9 @@ export function recordedOtherwise(attempts: Attempts): string[] {
   const { handlerTimeoutMs } = world.course.receiver;
   const failed = failuresIn(attempts).flatMap((failure) => {
     const handOuts = handOutsOf(world, failure.event, failure.attempt);
-    const mayHaveFailed = handOuts.some(({ ended }) => ended === null || !ended.isWell || ended.afterMs >= handlerTimeoutMs);
+    const mayHaveFailed = handOuts.some(
+      ({ ended }) => ended === null || !ended.isWell || ended.afterMs >= handlerTimeoutMs,
+    );
     return mayHaveFailed ? [] : [`${nameOf(failure)} was recorded as failed, ${insteadOf(handOuts)}`];
   });
   const handled = events.flatMap((event) => {
@@ -52,7 +54,7 @@ export function recordedOtherwise(attempts: Attempts): string[] {
 }
 
 function hadEnded({ ended }: HandOut, { finishedAt }: EventRecord, { course: { jumps } }: World): boolean {
-  return ended !== null && ended.isWell && (jumps.length > 0 || ended.at <= Number(finishedAt));
+  return ended?.isWell === true && (jumps.length > 0 || ended.at <= Number(finishedAt));
 }
 
 function insteadOf(handOuts: readonly HandOut[]): string {
@@ -84,7 +86,9 @@ export function mistimed(attempts: Attempts): string[] {
     const isLate = !mayWait && next.attempt === failure.attempt + 1 && waited > most + PROMPT_MS;
     if (waited >= least && !isLate) return [];
     const came = `${failure.event.lane.messageId} ${failure.event.sequence}: attempt ${next.attempt} came`;
-    return [`${came} ${waited / SECOND} s after the failure of attempt ${failure.attempt}, not within ${least / SECOND}–${most / SECOND} s`];
+    return [
+      `${came} ${waited / SECOND} s after the failure of attempt ${failure.attempt}, not within ${least / SECOND}–${most / SECOND} s`,
+    ];
   });
 }
 

@@ -5,13 +5,17 @@ import { type Attempts, miscounted, mistimed, recordedOtherwise } from "./attemp
 import { markerIn } from "./handlers.ts";
 import type { HandOut, World } from "./world.ts";
 
+/** The service retries for no longer (docs/inbox.md). */
+const LAST_RETRY_MS = 85 * 60_000;
 /** What a `PermanentError` is recorded as. */
 const GIVEN_UP = "permanent_failure";
 
 /** What became of a world's attempts. */
 export async function attemptsIn(world: World): Promise<Attempts> {
   const events = await world.events();
-  const lanes = await Promise.all([...new Set(events.map(({ laneId }) => laneId))].map((id) => world.observer.lane(id)));
+  const lanes = await Promise.all(
+    [...new Set(events.map(({ laneId }) => laneId))].map((id) => world.observer.lane(id)),
+  );
   const audit = await world.observer.audit(1_000);
   const acted = new Set(audit.map(({ detail }) => detail));
   return { world, events, lanes: lanes.filter((lane) => lane !== null), acted };
@@ -41,14 +45,12 @@ export async function problemsOf(attempts: Attempts): Promise<string[]> {
     ...(isCalm(world) ? descents(inOrder(world.handOuts)) : []),
     ...wronglyLate(world, events, acted),
     ...passedTooEarly(world, events, acted),
+    ...wronglyOutOfOrder(world, events),
+    ...skippedTooEarly(attempts),
   ];
 }
 
-async function historyOf(
-  world: World,
-  events: readonly EventRecord[],
-  replayed: readonly string[],
-): Promise<History> {
+async function historyOf(world: World, events: readonly EventRecord[], replayed: readonly string[]): Promise<History> {
   const { service, place, observer, isStuck } = world;
   const identities = new Map(events.map((event) => [event.id, storedEventOf(event).identity]));
   const quarantined = await observer.findQuarantined({ limit: 1_000 });
@@ -189,6 +191,49 @@ function wronglyLate({ handOuts }: World, events: readonly EventRecord[], acted:
       ? []
       : [`${lane}: event ${event} of position ${position} is the highest yet, and reached onLate`];
   });
+}
+
+/** `ctx.outOfOrder` where the inbox has no higher sequence that could have been handled before. */
+function wronglyOutOfOrder({ handOuts }: World, events: readonly EventRecord[]): string[] {
+  const byId = new Map(events.map((event) => [event.id, event]));
+  return handOuts.flatMap(({ event: id, outOfOrder, lane, sequence }) => {
+    const own = byId.get(id);
+    if (!outOfOrder || own === undefined) return [];
+    const isBehind = events.some((other) => other.laneId === own.laneId && other.sequence > own.sequence);
+    return isBehind ? [] : [`${lane} ${sequence} is the highest of its lane, and was passed on as out of order`];
+  });
+}
+
+/** What was passed to its handler ahead of a missing sequence, before anything of its lane had waited for that (I6). */
+function skippedTooEarly({ world, events, lanes, acted }: Attempts): string[] {
+  const { mishaps, troubles, jumps, receiver } = world.course;
+  const { gapWait, firstSequence } = receiver;
+  if (typeof gapWait !== "function" || firstSequence === "any") return [];
+  if (mishaps.length + troubles.length + jumps.length > 0) return [];
+  const waitMs = Number((gapWait as () => number)());
+  return lanes.flatMap((lane) => {
+    const isActedOn = acted.has(`lane ${lane.id}`) || lane.events.some(({ id }) => acted.has(`event ${id}`));
+    if (lane.key.tag !== "outbound" || isActedOn) return [];
+    let next: number = firstSequence;
+    return world.handOuts.flatMap(({ event: id, flagged, sequence, at }) => {
+      const own = events.find((event) => event.id === id);
+      if (own?.laneId !== lane.id || flagged || sequence < next) return [];
+      const there = lane.events.filter(({ acceptedAt }) => acceptedAt <= at).map((event) => event.sequence);
+      const missing = range(next, sequence).filter((one) => !there.includes(one));
+      const waiting = lane.events.filter((event) => event.sequence >= next).map(({ acceptedAt }) => acceptedAt);
+      next = sequence + 1;
+      const dueAt = Math.min(Math.min(...waiting) + waitMs, own.occurredAt + LAST_RETRY_MS);
+      return missing.length === 0 || at >= dueAt
+        ? []
+        : [
+            `${lane.key.messageId} ${sequence} was passed on ${(dueAt - at) / 1_000} s before the wait for ${missing} ended`,
+          ];
+    });
+  });
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);
 }
 
 /** What was held back, and passed to its handler before any event of its lane had waited so long. */

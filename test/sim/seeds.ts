@@ -1,8 +1,9 @@
 /** Worlds one after the other: each from its seed alone, with what it came to. */
+
+import { timedRetries } from "./attempts.ts";
 import { type Course, courseOf, courseOfLanes } from "./course.ts";
 import { PostgresPlace, SqlitePlace } from "./database-places.ts";
 import { controlledPlace, type Flaw } from "./flaws.ts";
-import { timedRetries } from "./attempts.ts";
 import { attemptsIn, problemsOf } from "./judge.ts";
 import type { Place } from "./places.ts";
 import { type HandOut, World } from "./world.ts";

@@ -40,6 +40,8 @@ export interface HandOut {
   readonly handler: "on" | "late";
   readonly replay: boolean;
   readonly flagged: boolean;
+  /** `ctx.outOfOrder`. */
+  readonly outOfOrder: boolean;
   readonly attempt: number;
   readonly manner: Manner;
   /** By the machine's clock. */
@@ -178,6 +180,7 @@ export class World implements Surroundings {
   }
 
   reported(kind: "failure" | "dead letter", notice: Reported): void {
+    // A world that has ended has closed the inbox that is looked at.
     void this.said.reported(kind, notice).catch(() => {});
   }
 
@@ -192,7 +195,7 @@ export class World implements Surroundings {
     const handOut: HandOut = {
       ...{ event: ctx.meta.eventId, identity, tag: ctx.meta.lane.tag, lane: messageId, sequence, handler, replay },
       ...{ position: "created" in event ? Number(event.created) : 0, flagged: late || replay, at: this.wallClock() },
-      ...{ attempt: ctx.attempt, manner, ended: null },
+      ...{ outOfOrder: ctx.outOfOrder, attempt: ctx.attempt, manner, ended: null },
     };
     this.handOuts.push(handOut);
     const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
@@ -335,7 +338,8 @@ export class World implements Surroundings {
       const dueInMs = await this.observer.nextDue();
       const { gauges } = await this.observer.stats();
       if (dueInMs === null && gauges.pending === 0) return;
-      this.isStuck = this.clock.monotonic() > deadline || this.handOuts.length > MOST_TRIES * this.course.sendings.length;
+      this.isStuck =
+        this.clock.monotonic() > deadline || this.handOuts.length > MOST_TRIES * this.course.sendings.length;
       if (this.isStuck) return;
       await this.clock.advance(Math.min(Math.max(dueInMs ?? 0, 1), 10 * MINUTE));
     }
