@@ -1,5 +1,4 @@
 /** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything and an upgrade. */
-
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

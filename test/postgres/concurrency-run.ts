@@ -27,6 +27,8 @@ export interface ConcurrencyReport {
   readonly sent: number;
   readonly answers: Answers;
   readonly handled: number;
+  /** Of the effects, those of a replay. */
+  readonly replayed: number;
   readonly retried: number;
   readonly duplicates: number;
   /** How often a process that lacks a source left an event to the others, and how many attempts that cost. */
@@ -74,7 +76,8 @@ export function runConcurrently(terms: ConcurrencyTerms): Promise<ConcurrencyRep
     const byProcess = await family.rows<{ count: string }>("select count(*) from {}_effect group by pid order by 1");
     return {
       ...{ seed, seconds, sent: all.flat().length + pushes.length, answers, putOff: family.putOff },
-      handled: await family.number("select count(*) from {}_effect"),
+      handled: await family.number("select count(distinct identity) from {}_effect"),
+      replayed: await family.number("select count(*) from {}_effect where replay"),
       retried: await tally("retried"),
       duplicates: await tally("duplicates"),
       oldLeft: await family.number(`select count(*) from {}.event where accepted < ${Date.now() - 30 * DAY_MS}`),

@@ -42,6 +42,8 @@ export interface CrashTerms extends Blows {
 export interface CrashReport extends Struck {
   readonly seed: number;
   readonly seconds: number;
+  /** How often each happened. */
+  readonly blows: Omit<Blows, "pauses" | "pauseMs">;
   readonly acknowledged: number;
   /** Deliveries without an answer, and those refused with 503, while something was down. */
   readonly unanswered: number;
@@ -58,7 +60,7 @@ export interface CrashReport extends Struck {
 }
 
 export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
-  const { server, bouncer, seed, timeoutMs, say } = terms;
+  const { server, bouncer, seed, timeoutMs, say, kills, restarts, cuts, bounces } = terms;
   return withPostgresFamily(server.url, async (family) => {
     const startedAt = performance.now();
     const load = new CrashLoad(family, terms);
@@ -79,6 +81,7 @@ export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
     });
     return {
       ...{ seed, seconds: Math.round((performance.now() - startedAt) / 1000) },
+      blows: { kills, restarts, cuts, bounces },
       ...{ acknowledged: acknowledged.size, unanswered, refused, strange, ...struck },
       repeated: await family.number("select count(*) from {}.event where attempts > 1"),
       pooled: await family.number("select count(*) from {}_effect where is_pooled"),
