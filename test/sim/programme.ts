@@ -8,7 +8,7 @@ import { runManyLanes, runSeed } from "./seeds.ts";
 import type { Stretch, StretchReport } from "./stretch.ts";
 
 const SHORT = 20_000;
-const SMALL = 1_000;
+const SMALL = 400;
 const FULL = 1_000_000;
 /** Objects of Stripe in one world. */
 const LANES = { few: 50, full: 1_000 };
