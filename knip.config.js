@@ -16,7 +16,7 @@ export default {
     "test/**/*.test.ts",
     "test/setup/*.ts",
     "test/prove/run.ts",
-    "test/**/*{child,server}.ts",
+    "test/**/*{child,server}.ts", "test/planted/candidates.ts",
   ],
   project: [
     "{src,adapters,bench,test}/**/*.{ts,tsx}",

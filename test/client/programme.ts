@@ -6,6 +6,7 @@ import { clientSender } from "./sends-client.ts";
 import { judge } from "./sends-judge.ts";
 
 const SHORT = 2_000;
+const SMALL = 150;
 const FULL = 50_000;
 const LANES = 32;
 const TIMEOUT_MS = 400;
@@ -13,8 +14,10 @@ const TIMEOUT_MS = 400;
 export const sends: Programme = {
   name: "sends",
   what: "one message per recipient and idempotency key over connections that break before and after the commit",
-  async run({ full, say }): Promise<Proof> {
-    const count = full ? FULL : SHORT;
+  hasSmallForm: true,
+  async run({ full, small, say }): Promise<Proof> {
+    const fewer = small ? SMALL : SHORT;
+    const count = full ? FULL : fewer;
     const evidence = await runSends({ count, lanes: LANES, seed: "sends", createSender: clientSender(TIMEOUT_MS) });
     const played = faultsIn(evidence.calls);
     for (const [fault, times] of played) say(`${fault.padEnd(18)} ${times}`);

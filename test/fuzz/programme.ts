@@ -8,6 +8,7 @@ import { fuzzGuided, type GuidedOutcome } from "./guided.ts";
 import { JSON_KINDS } from "./json-case.ts";
 import { MUTATED_KINDS } from "./mutated.ts";
 import { refuseNoSecrets } from "./no-secrets.ts";
+import { refuseForgedPresets } from "./presets.ts";
 import type { Counts, Outcome, Share } from "./share.ts";
 
 const SHORT: Counts = { mutated: 790_000, generated: 120_000, json: 70_000, http: 20_000 };
@@ -36,8 +37,11 @@ export const fuzz: Programme = {
     for (const outcome of outcomes) say(lineOf(outcome));
     const guided = full ? await guidedPart(say) : { cases: 0, problems: [] };
     const none = refuseNoSecrets();
-    const problems = [...answers.flatMap(problemsOf), ...none.problems, ...shortcomings(outcomes), ...guided.problems];
-    const count = outcomes.reduce((sum, { cases }) => sum + cases, guided.cases + none.cases);
+    const presets = await refuseForgedPresets();
+    say(`other providers: ${presets.cases} deliveries, ${presets.problems.length} problems`);
+    const others = [...none.problems, ...presets.problems, ...guided.problems];
+    const problems = [...answers.flatMap(problemsOf), ...shortcomings(outcomes), ...others];
+    const count = outcomes.reduce((sum, { cases }) => sum + cases, guided.cases + none.cases + presets.cases);
     const uncaught = small ? [] : await uncaughtFlaws(say);
     return { count, unit: "cases", problems: [...problems, ...uncaught] };
   },

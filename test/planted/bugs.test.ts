@@ -1,18 +1,32 @@
 /** The bugs still fit the sources, so that whoever moves code hears of it at once; `npm run prove -- planted` shows that each is found. */
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { BUGS } from "./bugs.ts";
 import { timesIn } from "./copy.ts";
+import { MATRIX_FILE, rowOf, rowsIn, withRows } from "./matrix.ts";
+import { MUTANTS, STRUCK_OUT, UNSEEN } from "./mutants.ts";
+import { mutantsOf } from "./mutations.ts";
+import { ROOMS } from "./rooms.ts";
 
+/** So that none goes without a word. */
+const LEAST = 58;
+const LEAST_MUTANTS = 26;
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const DOCUMENT = readFileSync(`${ROOT}${MATRIX_FILE}`, "utf8");
 
 describe("the planted bugs", () => {
-  it("are 24, each with a name of its own", () => {
-    expect(new Set(BUGS.map(({ name }) => name)).size).toBe(24);
-    expect(BUGS).toHaveLength(24);
+  it("have a name of their own each, and many of them nobody chose", () => {
+    expect(new Set(BUGS.map(({ name }) => name)).size).toBe(BUGS.length);
+    expect(BUGS.length).toBeGreaterThanOrEqual(LEAST);
+    expect(MUTANTS.length).toBeGreaterThanOrEqual(LEAST_MUTANTS);
   });
 
-  it.each(BUGS)("can be planted: $name", ({ edits }) => {
+  it("are 24 in the small form", () => {
+    expect(BUGS.filter(({ inSmall }) => inSmall)).toHaveLength(24);
+  });
+
+  it.each(BUGS)("can be planted: $name", ({ edits, tests, says }) => {
     expect(edits.length).toBeGreaterThan(0);
     for (const edit of edits) {
       expect(`${timesIn(ROOT, edit)} times in ${edit.file}: ${edit.find}`).toBe(
@@ -20,5 +34,35 @@ describe("the planted bugs", () => {
       );
       expect(edit.replace).not.toBe(edit.find);
     }
+    expect(existsSync(`${ROOT}${tests}`)).toBe(true);
+    expect(says).not.toBe("");
+  });
+
+  it("have the rows of the matrix, each for what was seen to find it", () => {
+    const proven = BUGS.filter(({ isOpen }) => isOpen !== true);
+    expect(proven.length).toBeGreaterThan(0);
+    expect(rowsIn(DOCUMENT)).toEqual(proven.map(rowOf));
+  });
+});
+
+describe("the mutants", () => {
+  const made = new Map(ROOMS.map((room) => [room.name, mutantsOf(ROOT, room)]));
+
+  it.each([...MUTANTS, ...STRUCK_OUT, ...UNSEEN])("are made by mutation: $room, $name", ({ room, name, edit }) => {
+    expect(made.get(room)).toContainEqual({ room, name, edit });
+  });
+});
+
+describe("withRows()", () => {
+  const [first, second] = BUGS;
+
+  it("keeps the rows that are there, in the order of the list, and no row of what is gone", () => {
+    if (first === undefined || second === undefined) throw new Error("There are no bugs.");
+    const one = withRows(DOCUMENT.replace(/\n\| .* \|(?=\n<!-- end of bugs)/, "\n| a | gone | hand | `sim` | `x` |"), [
+      second,
+    ]);
+    expect(rowsIn(one)).not.toContain("| a | gone | hand | `sim` | `x` |");
+    expect(rowsIn(withRows("", []))).toEqual([]);
+    expect(rowsIn(withRows("", [second, first]))).toEqual([rowOf(first), rowOf(second)]);
   });
 });

@@ -1,5 +1,7 @@
 /** Bugs of the kind that receivers of webhooks have, each as a change of our own sources, and who must find it. */
 
+import { MUTANTS } from "./mutants.ts";
+
 /** A change of one file, in which `find` must stand exactly once. */
 export interface Edit {
   /** From the repository's root. */
@@ -10,6 +12,16 @@ export interface Edit {
 
 export interface Bug {
   readonly name: string;
+  /** What it is about, as in rooms.ts. */
+  readonly room: string;
+  /** Default: by hand. */
+  readonly madeBy?: "mutation";
+  /** It is in the small form too, which runs the programmes alone. */
+  readonly inSmall?: true;
+  /** Its programme, its test or both were not seen to find it in a run yet: it has no row in the matrix. */
+  readonly isOpen?: true;
+  /** The tests that must find it too: a file or a folder, as for `npx vitest run`. */
+  readonly tests: string;
   /** The programme, as in `npm run prove -- NAME --small`. */
   readonly caughtBy: string;
   /** A part of the line that it must say: another failure would show something else. */
@@ -20,9 +32,12 @@ export interface Bug {
 const LOST = "(acknowledged and not stored)";
 const UNSIGNED = "was accepted, and nobody signed it";
 
-export const BUGS: readonly Bug[] = [
+const BY_HAND: readonly Bug[] = [
   {
     name: "NORMAL sync",
+    inSmall: true,
+    room: "accept",
+    tests: "test/stores/sqlite-open.test.ts",
     caughtBy: "power",
     says: "lost row-",
     edits: [
@@ -33,6 +48,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "answer before commit",
+    inSmall: true,
+    room: "accept",
+    tests: "test/receiver/answers.test.ts",
     caughtBy: "crash",
     says: LOST,
     edits: [
@@ -47,6 +65,9 @@ export const BUGS: readonly Bug[] = [
   {
     // What is left is a look into what this process has committed, and then the insert.
     name: "check-then-insert",
+    inSmall: true,
+    room: "accept",
+    tests: "test/stores/sqlite-data.test.ts",
     caughtBy: "race",
     says: "double: ",
     edits: [
@@ -59,6 +80,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "identity from the signature",
+    inSmall: true,
+    room: "accept",
+    tests: "test/receiver/told.test.ts",
     caughtBy: "e2e",
     says: "twice msg_",
     edits: [
@@ -76,6 +100,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "prefix compare",
+    room: "accept",
+    tests: "test/service/verify-signature.test.ts",
     caughtBy: "fuzz",
     says: UNSIGNED,
     edits: [
@@ -88,6 +114,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "re-serialised body",
+    room: "accept",
+    tests: "test/service/verify-signature.test.ts",
     caughtBy: "fuzz",
     says: UNSIGNED,
     edits: [
@@ -103,6 +131,10 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "deferred BEGIN",
+    isOpen: true,
+    inSmall: true,
+    room: "accept",
+    tests: "test/stores/sqlite-sharing.test.ts",
     caughtBy: "race",
     says: "was answered with 503",
     edits: [
@@ -113,6 +145,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "short retention",
+    inSmall: true,
+    room: "prune",
+    tests: "test/receiver/options.test.ts",
     caughtBy: "clock",
     says: "double: ",
     edits: [
@@ -122,6 +157,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "no fencing",
+    inSmall: true,
+    room: "settle",
+    tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "double: ",
     edits: [
@@ -135,6 +173,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "future timestamps allowed",
+    inSmall: true,
+    room: "accept",
+    tests: "test/service/verify.test.ts",
     caughtBy: "fuzz",
     says: "(too old or from the future) was accepted wrongly",
     edits: [
@@ -147,6 +188,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "empty secret",
+    room: "accept",
+    tests: "test/service/secret.test.ts",
     caughtBy: "fuzz",
     says: "an empty text, to the verifier: a request that is signed with nothing passes",
     edits: [
@@ -157,6 +200,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "parse before verify",
+    inSmall: true,
+    room: "accept",
+    tests: "test/receiver/answers.test.ts",
     caughtBy: "fuzz",
     says: 'was told {"error":"invalid_event"} before it was verified',
     edits: [
@@ -176,6 +222,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "text HMAC",
+    room: "accept",
+    tests: "test/service/verify-signature.test.ts",
     caughtBy: "fuzz",
     says: "(body, decodes alike) was accepted, and nobody signed it",
     edits: [
@@ -188,6 +236,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "swallowed store error",
+    inSmall: true,
+    room: "accept",
+    tests: "test/receiver/faults.test.ts",
     caughtBy: "disk",
     says: LOST,
     edits: [
@@ -200,6 +251,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "prune by wall clock",
+    inSmall: true,
+    room: "prune",
+    tests: "test/stores/memory.test.ts",
     caughtBy: "clock",
     says: LOST,
     edits: [
@@ -213,12 +267,18 @@ export const BUGS: readonly Bug[] = [
   {
     // Of several headers of one name the first counts, whatever is in the others.
     name: "header join",
+    inSmall: true,
+    room: "sources",
+    tests: "test/sources/headers.test.ts",
     caughtBy: "fuzz",
     says: "(timestamp, several) was accepted, and nobody signed it",
     edits: [edit("src/sources/headers.ts", 'value.length > 0 ? value.join(", ")', "value.length > 0 ? value[0]")],
   },
   {
     name: "redirects followed",
+    inSmall: true,
+    room: "forward",
+    tests: "test/forward/http.test.ts",
     caughtBy: "sidecar",
     says: "followed a redirect to somebody else",
     edits: [
@@ -237,6 +297,9 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "body logged",
+    inSmall: true,
+    room: "accept",
+    tests: "test/receiver/secrecy.test.ts",
     caughtBy: "leak",
     says: "log said ",
     edits: [
@@ -249,6 +312,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "late event dropped",
+    room: "accept",
+    tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: LOST,
     edits: [
@@ -265,6 +330,9 @@ export const BUGS: readonly Bug[] = [
   {
     // It is counted as one, and waits for its next attempt like any other.
     name: "dead letters retried",
+    inSmall: true,
+    room: "settle",
+    tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "had given it up",
     edits: [
@@ -278,8 +346,11 @@ export const BUGS: readonly Bug[] = [
   {
     // An older event that comes while a newer one is in its handler is not late, and goes to `on` behind it.
     name: "cursor moved at the end",
+    inSmall: true,
+    room: "claim",
+    tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
-    says: "after event",
+    says: "inversion: ",
     edits: [
       edit(
         "src/inbox/lane.ts",
@@ -296,6 +367,8 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "ties reversed",
+    room: "accept",
+    tests: "test/stores/memory.test.ts",
     caughtBy: "crash",
     says: "inversion",
     edits: [
@@ -309,12 +382,18 @@ export const BUGS: readonly Bug[] = [
   {
     // Falling positions delay each other without an end.
     name: "hold-back of the lowest",
+    inSmall: true,
+    room: "claim",
+    tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "though it is due at",
     edits: [edit("src/inbox/gap.ts", "const gapSince = lane.heldSince();", "const gapSince = head.acceptedAt;")],
   },
   {
     name: "positions without gaps",
+    inSmall: true,
+    room: "claim",
+    tests: "test/inbox/gap.test.ts",
     caughtBy: "sim",
     says: "where nothing can be",
     edits: [
@@ -330,6 +409,123 @@ export const BUGS: readonly Bug[] = [
       ),
     ],
   },
+  {
+    name: "identity without the type",
+    room: "accept",
+    tests: "test/stores/sqlite.test.ts",
+    caughtBy: "sim",
+    says: "(acknowledged and not stored)",
+    edits: [
+      edit("src/stores/sqlite/schema.ts", "on oncehook_event (lane, seq, kind);", "on oncehook_event (lane, seq);"),
+      edit(
+        "src/stores/sqlite/statements.ts",
+        "from oncehook_event where lane = ? and seq = ? and kind = ?`",
+        "from oncehook_event where lane = ? and seq = ? and ? >= 0`",
+      ),
+    ],
+  },
+  {
+    // What has the cursor's own sequence is late to it.
+    name: "cursor takes an equal sequence",
+    room: "accept",
+    tests: "test/stores/memory.test.ts",
+    caughtBy: "sim",
+    says: "not late: ",
+    edits: [
+      edit(
+        "src/inbox/lane.ts",
+        "const late = order !== null && lane.cursor !== null && sequence < lane.cursor;",
+        "const late = order !== null && lane.cursor !== null && sequence <= lane.cursor;",
+      ),
+    ],
+  },
+  {
+    name: "epoch not checked on SQLite",
+    room: "settle",
+    tests: "test/stores/sqlite.test.ts",
+    caughtBy: "sim",
+    says: "was recorded as failed, and no handler saw it",
+    edits: [
+      edit(
+        "src/stores/sqlite/lanes.ts",
+        "const event = lanes.rules.heldEvent(lane, ref);",
+        "const event = lanes.rules.heldEvent(lane, { ...ref, epoch: lane?.epoch ?? ref.epoch });",
+      ),
+    ],
+  },
+  {
+    name: "settled before the commit",
+    room: "settle",
+    tests: "test/inbox/batcher.test.ts",
+    caughtBy: "sim",
+    says: "was reported, and is not stored",
+    edits: [
+      edit(
+        "src/inbox/group-commit.ts",
+        "const claim = this.#driver.nextClaim();",
+        `const claim = this.#driver.nextClaim();
+        for (const { done } of batch.settles) done({ status: "settled" });`,
+      ),
+      edit("src/inbox/group-commit.ts", "guard(() => queued.done(settled));", ""),
+    ],
+  },
+  {
+    name: "backoff off by one",
+    room: "claim",
+    tests: "test/inbox/backoff.test.ts",
+    caughtBy: "sim",
+    says: " not within ",
+    edits: [
+      edit(
+        "src/inbox/gap.ts",
+        "const wait = WAITS[Math.min(Math.max(attempt, 1), WAITS.length) - 1] ?? HOUR;",
+        "const wait = WAITS[Math.min(Math.max(attempt, 1), WAITS.length - 1)] ?? HOUR;",
+      ),
+    ],
+  },
+  {
+    name: "effects of a lost lease",
+    room: "effects",
+    tests: "test/stores/sqlite.test.ts",
+    caughtBy: "sim",
+    says: "double: ",
+    edits: [edit("src/stores/sqlite/lanes.ts", "if (heldIn(lanes, lease) === null) return LOST;", "")],
+  },
+  {
+    name: "effects of a failed attempt stay",
+    room: "effects",
+    tests: "test/stores/sqlite-effects.test.ts",
+    caughtBy: "sim",
+    says: "double: ",
+    edits: [
+      edit(
+        "src/stores/sqlite/lanes.ts",
+        "if (!ends(work, rollbackTo, release)) throw",
+        "if (!ends(work, release)) throw",
+      ),
+    ],
+  },
+  {
+    name: "a refused attempt counts as delivered",
+    inSmall: true,
+    room: "emulator",
+    tests: "test/emulator/retries.test.ts",
+    caughtBy: "e2e",
+    says: "lost msg_",
+    edits: [
+      edit(
+        "src/emulator/delivery/attempt.ts",
+        "return status !== null && status >= 200 && status <= 299;",
+        "return status !== null && status >= 200 && status <= 599;",
+      ),
+    ],
+  },
+];
+
+/** In the order of the matrix. */
+export const BUGS: readonly Bug[] = [
+  ...BY_HAND,
+  ...MUTANTS.map((mutant): Bug => ({ ...mutant, madeBy: "mutation", edits: [mutant.edit] })),
 ];
 
 function edit(file: string, find: string, replace: string): Edit {

@@ -1,6 +1,5 @@
-/** `npm run prove -- planted`: 24 bugs are put into the sources, one at a time, and each is found by the programme that must find it. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+/** `npm run prove -- planted`: known bugs and mutants are put into the sources, one at a time, and each is found by the programme and by the test that must find it. */
+import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,105 +8,107 @@ import { straceIsMissing } from "../durability/strace.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
 import { BUGS, type Bug } from "./bugs.ts";
 import { inCopy } from "./copy.ts";
+import { type Finding, proven, tested } from "./finding.ts";
+import { MATRIX_FILE, withRows } from "./matrix.ts";
 
 /** From where this file is compiled to. */
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const AT_ONCE = Math.max(2, availableParallelism());
-const LONGEST_MS = 300_000;
+/** `AT_ONCE=4` for a machine that is idle otherwise. */
+const AT_ONCE = Number(process.env.AT_ONCE ?? Math.max(2, availableParallelism()));
 /** Characters of a problem. */
 const SHOWN = 200;
 /** Names of bugs, apart by commas, instead of all. */
 const ONLY = process.env.BUGS?.split(",") ?? null;
+/** Writes the rows of the bugs that were found by both into the documentation. */
+const WRITES_MATRIX = process.env.MATRIX === "1";
+/** Programmes that start the package's own command. */
+const START_PACKAGE = ["sidecar"];
 /** Programmes that cannot run everywhere, and why not. */
 const NEEDS: Readonly<Record<string, () => string | null>> = { power: straceIsMissing, sidecar: pythonIsMissing };
 
 export const planted: Programme = {
   name: "planted",
-  what: "each of 24 bugs, planted in the sources, is found by the programme that must find it, which finds nothing without it",
-  async run({ say }: Terms): Promise<Proof> {
-    const wanted = BUGS.filter(({ name }) => ONLY === null || ONLY.includes(name));
-    const missing = new Map(Object.entries(NEEDS).map(([programme, reason]) => [programme, reason()]));
-    const bugs = wanted.filter(({ name, caughtBy }) => {
-      const reason = missing.get(caughtBy) ?? null;
-      if (reason !== null) say(`${name.padEnd(28)} left out: ${caughtBy} needs what is missing (${reason})`);
-      return reason === null;
-    });
+  what: `each of ${BUGS.length} bugs, planted in the sources, is found by the programme and the test that must find it, which find nothing without it`,
+  hasSmallForm: true,
+  async run({ small, say }: Terms): Promise<Proof> {
+    const isWanted = ({ name, inSmall = false }: Bug) => (ONLY === null ? !small || inSmall : ONLY.includes(name));
+    const bugs = BUGS.filter(isWanted).filter((bug) => canBeFound(bug, say));
     const problems: string[] = [];
-    let caught = 0;
-    const controls = [...new Set(bugs.map(({ caughtBy }) => caughtBy))].map((programme) => async () => {
-      problems.push(...(await control(programme, say)));
+    const caught: Bug[] = [];
+    const controls = controlsOf(bugs, small).map((control) => async () => {
+      problems.push(...(await control(say)));
     });
     const searches = bugs.map((bug) => async () => {
-      const problem = await search(bug, say);
-      if (problem === null) caught += 1;
-      else problems.push(problem);
+      const missed = await search(bug, { small, say });
+      if (missed.length === 0) caught.push(bug);
+      problems.push(...missed);
     });
     await allOf([...controls, ...searches]);
-    return { count: caught, unit: `of ${bugs.length} bugs found`, problems };
+    if (WRITES_MATRIX && !small) writeMatrix(caught);
+    const by = small ? "by their programmes" : "by their programmes and tests";
+    return { count: caught.length, unit: `of ${bugs.length} bugs found ${by}`, problems };
   },
 };
 
-/** Without a bug the programme finds nothing, or its findings would say nothing. */
-async function control(programme: string, say: Terms["say"]): Promise<string[]> {
-  const { verdict, problems, seconds } = await proven(programme, []);
-  say(`${"(none)".padEnd(28)} ${programme.padEnd(8)} ${seconds.padStart(3)} s  ${problems[0] ?? "nothing found"}`);
-  return verdict === "pass" ? [] : [`without a bug ${programme} finds one: ${problems[0] ?? "no problem"}`];
+function canBeFound({ name, caughtBy }: Bug, say: Terms["say"]): boolean {
+  const reason = NEEDS[caughtBy]?.() ?? null;
+  if (reason !== null) say(`${name.padEnd(28)} left out: ${caughtBy} needs what is missing (${reason})`);
+  return reason === null;
 }
 
-/** Null when it was found; else what happened instead. */
-async function search({ name, caughtBy, says, edits }: Bug, say: Terms["say"]): Promise<string | null> {
-  const { verdict, problems, seconds } = await proven(caughtBy, edits);
-  const seen = verdict === "FAIL" ? problems.find((problem) => problem.includes(says)) : undefined;
-  const otherwise = `not found: ${problems[0] ?? "no problem"}`;
-  say(`${name.padEnd(28)} ${caughtBy.padEnd(8)} ${seconds.padStart(3)} s  ${(seen ?? otherwise).slice(0, SHOWN)}`);
-  return seen === undefined ? `${name}, by ${caughtBy}: ${otherwise}` : null;
+type Control = (say: Terms["say"]) => Promise<readonly string[]>;
+
+/** Without a bug the programmes and the tests find nothing, or their findings would say nothing. */
+function controlsOf(bugs: readonly Bug[], small: boolean): readonly Control[] {
+  const control =
+    (by: string, find: (copy: string) => Promise<Finding>): Control =>
+    async (say) => {
+      const untouched = { edits: [], startsPackage: false };
+      const { verdict, problems, seconds } = await inCopy(ROOT, untouched, (copy) => timed(find(copy)));
+      say(lineOf("(none)", by, seconds, problems[0] ?? "nothing found"));
+      return verdict === "pass" ? [] : [`without a bug ${by} finds one: ${problems[0] ?? "no problem"}`];
+    };
+  const programmes = [...new Set(bugs.map(({ caughtBy }) => caughtBy))];
+  const paths = [...new Set(bugs.map(({ tests }) => tests))];
+  return [
+    ...programmes.map((programme) => control(programme, (copy) => proven(copy, programme))),
+    ...(small ? [] : [control("tests", (copy) => tested(copy, paths))]),
+  ];
 }
 
-interface Finding {
-  /** As the programme says at its end, and with its code; `broke` when it said nothing of the kind. */
-  readonly verdict: "pass" | "FAIL" | "broke";
-  readonly problems: readonly string[];
-  readonly seconds: string;
+/** Empty when both found it; else what happened instead. */
+async function search(bug: Bug, { small, say }: Pick<Terms, "small" | "say">): Promise<readonly string[]> {
+  const { name, caughtBy, says, tests, edits } = bug;
+  const judge = ({ verdict, problems, seconds }: Timed, by: string, wanted: string) => {
+    const seen = verdict === "FAIL" ? problems.find((problem) => problem.includes(wanted)) : undefined;
+    const otherwise = `not found: ${problems[0] ?? "no problem"}`;
+    say(lineOf(name, by, seconds, seen ?? otherwise));
+    return seen === undefined ? [`${name}, by ${by}: ${otherwise}`] : [];
+  };
+  const look = async (copy: string) => [
+    ...judge(await timed(proven(copy, caughtBy)), caughtBy, says),
+    ...(small ? [] : judge(await timed(tested(copy, [tests])), tests, "")),
+  ];
+  return inCopy(ROOT, { edits, startsPackage: START_PACKAGE.includes(caughtBy) }, look).catch((error: unknown) => [
+    `${name}: ${String(error)}`,
+  ]);
 }
 
-/** The small form of a programme on a copy with these edits. */
-async function proven(programme: string, edits: Bug["edits"]): Promise<Finding> {
+type Timed = Finding & { readonly seconds: string };
+
+async function timed(finding: Promise<Finding>): Promise<Timed> {
   const startedAt = performance.now();
-  const found = await inCopy(ROOT, edits, (copy) => runIn(copy, programme)).catch(
-    (error: unknown): Omit<Finding, "seconds"> => ({ verdict: "broke", problems: [String(error)] }),
-  );
+  const found = await finding;
   return { ...found, seconds: ((performance.now() - startedAt) / 1_000).toFixed(0) };
 }
 
-async function runIn(copy: string, programme: string): Promise<Omit<Finding, "seconds">> {
-  const compiled = join(copy, ".build", "test", "prove", "run.js");
-  // A group of its own, so that what it started ends with it.
-  const child = spawn(process.execPath, [compiled, programme, "--small"], {
-    ...{ cwd: copy, detached: true },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const said = { out: "", errors: "" };
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => (said.out += chunk));
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => (said.errors += chunk));
-  const timer = setTimeout(() => endGroup(child), LONGEST_MS);
-  const [code] = await once(child, "close");
-  clearTimeout(timer);
-  endGroup(child);
-  const lines = said.out.trimEnd().split("\n");
-  const last = lines.pop() ?? "";
-  const problems = lines.flatMap((line) => /^FAIL {2}(.*)/.exec(line)?.[1] ?? []);
-  if (code === 0 && last.startsWith(`pass  ${programme}: `)) return { verdict: "pass", problems };
-  if (code === 1 && last.startsWith(`FAIL  ${programme}: `)) return { verdict: "FAIL", problems };
-  const error = said.errors.split("\n").find((line) => /^\w*Error\b/.test(line)) ?? said.errors.slice(-SHOWN);
-  return { verdict: "broke", problems: [`it ended with ${code}: ${[...problems, last, error].join(" ")}`] };
+function lineOf(name: string, by: string, seconds: string, said: string): string {
+  return `${name.padEnd(28)} ${by.padEnd(8)} ${seconds.padStart(3)} s  ${said.slice(0, SHOWN)}`;
 }
 
-function endGroup({ pid }: ChildProcess): void {
-  try {
-    if (pid !== undefined) process.kill(-pid, "SIGKILL");
-  } catch {
-    // All of it has ended.
-  }
+function writeMatrix(caught: readonly Bug[]): void {
+  const file = join(ROOT, MATRIX_FILE);
+  writeFileSync(file, withRows(readFileSync(file, "utf8"), caught));
 }
 
 async function allOf(tasks: readonly (() => Promise<void>)[]): Promise<void> {

@@ -14,6 +14,7 @@ import { hosts } from "../hosts/programme.ts";
 import { leak } from "../leak/programme.ts";
 import { acrossMachines } from "../machines/programme.ts";
 import { mutants } from "../mutants/programme.ts";
+import { operators } from "../operators/programme.ts";
 import { orms } from "../orms/programme.ts";
 import { outages } from "../outages/programme.ts";
 import { planted } from "../planted/programme.ts";
@@ -42,6 +43,7 @@ const PROGRAMMES: readonly Programme[] = [
   hosts,
   leak,
   acrossMachines,
+  operators,
   orms,
   outages,
   postgres,

@@ -1,0 +1,164 @@
+/** Where mutants are made: the lines of each room that keep an invariant, and how many of their mutants are tried. */
+
+export interface Room {
+  readonly name: string;
+  /** How many mutants are taken from these places. */
+  readonly sampled: number;
+  /** Files, and in each the functions, methods or constants that keep an invariant. */
+  readonly places: Readonly<Record<string, readonly string[]>>;
+}
+
+export const ROOMS: readonly Room[] = [
+  {
+    name: "accept",
+    sampled: 6,
+    places: {
+      "src/service/verify.ts": [
+        "checkHeaders",
+        "matchOf",
+        "parseTimestamp",
+        "parseCandidates",
+        "covers",
+        "scopeCovers",
+      ],
+      "src/service/keyring.ts": ["compile", "previousEnd", "addSlot"],
+      "src/inbox/lane-key.ts": ["identityParts", "entryNameOf"],
+      "src/inbox/lane.ts": ["arrivalOf", "#sequenceAt", "armArrival", "#mayRearm", "countArrival"],
+      "src/inbox/group-commit.ts": ["#commit", "#commitAccepts", "#succeeded", "#failed"],
+      "src/stores/sqlite/batch.ts": ["acceptByRules", "place", "firstIn", "countRepeat", "amend"],
+    },
+  },
+  {
+    name: "claim",
+    sampled: 6,
+    places: {
+      "src/inbox/gap.ts": ["arm", "armHeldBack", "gapSinceWithout", "isDue", "gapBefore", "gapDueAt", "backoffMs"],
+      "src/inbox/lane.ts": ["claim", "#take", "lease", "#retire", "schedule", "moveCursor"],
+      "src/stores/sqlite/lanes.ts": ["claimDue", "claimLane", "claimOnly", "recoveryDue", "heads", "heldIn"],
+      "src/stores/postgres/lanes.ts": ["DUE", "EXPIRED", "PENDING", "takeLease", "SOONEST"],
+    },
+  },
+  {
+    name: "settle",
+    sampled: 6,
+    places: {
+      "src/inbox/lane.ts": ["heldEvent", "#ended", "#die"],
+      "src/inbox/claims.ts": ["add", "finished", "#renew", "#drop", "takeWaiting"],
+      "src/stores/sqlite/lanes.ts": ["settle", "complete", "completeWith", "completeLast", "ends"],
+      "src/stores/postgres/end-lease.ts": ["endLease", "endWith"],
+    },
+  },
+  {
+    name: "effects",
+    sampled: 4,
+    places: {
+      "src/stores/sqlite/lanes.ts": ["runEffect"],
+      "src/stores/sqlite/transaction.ts": ["immediately", "inTransaction", "rollBack", "restore"],
+      "src/stores/postgres/effects.ts": ["#try", "#settle", "#end", "#begin", "#fateOf", "#failed", "isSuspect"],
+      "src/stores/postgres/declared-effects.ts": ["#try", "#judge", "#sendEach", "settle"],
+    },
+  },
+  {
+    name: "prune",
+    sampled: 4,
+    places: {
+      "src/inbox/store-rules.ts": ["retentionEnds"],
+      "src/stores/sqlite/prune.ts": ["PRUNABLE", "prune", "pruneEvents", "pruneBodies", "endsOf", "removeEmptyLane"],
+      "src/receiver/options.ts": ["retentionOption"],
+    },
+  },
+  {
+    name: "erase",
+    sampled: 3,
+    places: {
+      "src/inbox/subject.ts": ["createSubjectTest", "createMentionTest", "hasValue", "standsIn", "unescaped"],
+      "src/inbox/lane.ts": ["erase"],
+      "src/stores/sqlite/operator.ts": ["eraseBatch", "eraseLanes", "eraseQuarantined", "silent", "namedIn", "restOf"],
+    },
+  },
+  {
+    name: "replay",
+    sampled: 4,
+    places: {
+      "src/inbox/lane.ts": ["replay", "discard", "#obstacle", "#endWaitOf", "unblock", "releaseGap"],
+      "src/inbox/store-rules.ts": ["meetsPrecondition"],
+      "src/receiver/bulk.ts": ["isSuperseded", "isInProgress", "turn"],
+      "src/stores/sqlite/operator.ts": ["replayQuarantined", "perform"],
+    },
+  },
+  {
+    name: "copy",
+    sampled: 4,
+    places: {
+      "src/inbox/copy.ts": ["copyOpen", "copyContent", "importInto", "refuseWorking", "compare", "differs", "#add"],
+      "src/inbox/store-rules.ts": ["withoutLease"],
+      "src/stores/sqlite/transfer.ts": ["take", "takeLane", "isFrom", "importPage", "exportLanes", "byLane", "EVENTS"],
+    },
+  },
+  {
+    name: "rotation",
+    sampled: 4,
+    places: {
+      "src/rotation/rotate-secret.ts": [
+        "commit",
+        "handOver",
+        "install",
+        "endingOf",
+        "isLatest",
+        "begin",
+        "takeBackIfTooMany",
+      ],
+      "src/rotation/slots.ts": ["livePrevious", "liveSecrets", "previousEnd", "withNext", "withPrevious", "stillOpen"],
+      "src/rotation/waiting.ts": ["notReady", "untilReceiversAreReady", "livingOf"],
+    },
+  },
+  {
+    name: "client",
+    sampled: 4,
+    places: {
+      "src/client/attempts.ts": [
+        "request",
+        "attempt",
+        "isRedirect",
+        "coreAdvice",
+        "isTransient",
+        "retryDelay",
+        "isRefusedForNow",
+      ],
+      "src/client/call.ts": ["run", "#planOf", "#begun"],
+      "src/client/client.ts": ["idempotencyKey"],
+      "src/client/token.ts": ["heldToken", "invalidate", "#ask", "#asking"],
+    },
+  },
+  {
+    name: "emulator",
+    sampled: 4,
+    places: {
+      "src/emulator/delivery/attempt.ts": ["afterAttempt", "retryAt", "succeeded", "countOf", "atAfter"],
+      "src/emulator/delivery/deliveries.ts": ["nextAttempt", "recover", "targetOf", "secretsOf", "renewed"],
+      "src/emulator/routes/send.ts": ["handleSend", "recall", "keyOf", "isOver"],
+    },
+  },
+  {
+    name: "inspector",
+    sampled: 4,
+    places: {
+      "src/inspector/access.ts": [
+        ...["createGuard", "isOwnOrigin", "isOwnSite", "refusedMethod", "refusedPost", "includes", "grantedBy", "use"],
+        ...["authorization", "createLoopbackSession", "open"],
+      ],
+      "src/inspector/inspector.ts": ["handle", "#answer", "reauthorize", "denied"],
+    },
+  },
+  {
+    name: "sources",
+    sampled: 5,
+    places: {
+      "src/presets/stripe.ts": ["verify", "partsOf", "parse"],
+      "src/presets/hmac-source.ts": ["verify", "identify", "piecesOf"],
+      "src/presets/twilio.ts": ["verify", "isTwilioUrl", "bodyDigestIn", "identify", "portsOf"],
+      "src/sources/define-source.ts": ["match", "liveAt", "read", "placeOf", "isEpochMs"],
+      "src/sources/keys.ts": ["compileSourceKeys", "replacedSecret", "hmac"],
+    },
+  },
+];
