@@ -10,8 +10,8 @@ import { mutantsOf } from "./mutations.ts";
 import { ROOMS } from "./rooms.ts";
 
 /** So that none goes without a word. */
-const LEAST = 58;
-const LEAST_MUTANTS = 26;
+const LEAST = 60;
+const LEAST_MUTANTS = 28;
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const DOCUMENT = readFileSync(`${ROOT}${MATRIX_FILE}`, "utf8");
 
@@ -39,9 +39,7 @@ describe("the planted bugs", () => {
   });
 
   it("have the rows of the matrix, each for what was seen to find it", () => {
-    const proven = BUGS.filter(({ isOpen }) => isOpen !== true);
-    expect(proven.length).toBeGreaterThan(0);
-    expect(rowsIn(DOCUMENT)).toEqual(proven.map(rowOf));
+    expect(rowsIn(DOCUMENT)).toEqual(BUGS.map(rowOf));
   });
 });
 

@@ -1,6 +1,6 @@
 /** `node scripts/run.mjs test/planted/candidates.ts [ROOM …]`: the mutants that rooms.ts samples, and which of them mutants.ts does not know. */
 import { fileURLToPath } from "node:url";
-import { MUTANTS, STRUCK_OUT } from "./mutants.ts";
+import { MUTANTS, STRUCK_OUT, UNSEEN } from "./mutants.ts";
 import { sampledFrom } from "./mutations.ts";
 import { ROOMS } from "./rooms.ts";
 

@@ -335,6 +335,30 @@ export const MUTANTS: readonly FoundMutant[] = [
     says: " not within ",
     tests: "test/inbox/backoff.test.ts",
   },
+  {
+    room: "claim",
+    name: "gapBefore: === to !==",
+    edit: {
+      file: "src/inbox/gap.ts",
+      find: 'if (lane.order !== "sequence" || expected === null || head.sequence <= expected) return null;',
+      replace: 'if (lane.order !== "sequence" || expected !== null || head.sequence <= expected) return null;',
+    },
+    caughtBy: "sim",
+    tests: "test/inbox/gap.test.ts",
+    says: "before the wait for",
+  },
+  {
+    room: "accept",
+    name: "acceptByRules: if (!insertEvent(lanes, placed, false)) dropped",
+    edit: {
+      file: "src/stores/sqlite/batch.ts",
+      find: "if (!insertEvent(lanes, placed, false)) return countDuplicate(lanes, placed);",
+      replace: "{}",
+    },
+    caughtBy: "sim",
+    tests: "test/stores/sqlite.test.ts",
+    says: "(acknowledged and not stored)",
+  },
 ];
 
 export const STRUCK_OUT: readonly HarmlessMutant[] = [
@@ -495,6 +519,24 @@ export const STRUCK_OUT: readonly HarmlessMutant[] = [
 /** They may break an invariant, and no programme was seen to find them yet, or no test. */
 export const UNSEEN: readonly Mutant[] = [
   {
+    room: "claim",
+    name: "claim: dropped this.apply(lane, arming);",
+    edit: {
+      file: "src/inbox/lane.ts",
+      find: "this.apply(lane, arming);",
+      replace: "{}",
+    },
+  },
+  {
+    room: "claim",
+    name: "arm: if (head.forced) dropped",
+    edit: {
+      file: "src/inbox/gap.ts",
+      find: 'if (head.forced) return { status: "ready", head, missing: null, gapSince: lane.gapSince };',
+      replace: "{}",
+    },
+  },
+  {
     room: "accept",
     name: "#commitAccepts: if (result !== null) dropped",
     edit: {
@@ -555,42 +597,6 @@ export const UNSEEN: readonly Mutant[] = [
       file: "src/inbox/copy.ts",
       find: 'if (!sameNumbers(counters, before.counters)) throw refused("A receiver worked on it during the copy", from);',
       replace: 'if (false) throw refused("A receiver worked on it during the copy", from);',
-    },
-  },
-  {
-    room: "accept",
-    name: "acceptByRules: if (!insertEvent(lanes, placed, false)) dropped",
-    edit: {
-      file: "src/stores/sqlite/batch.ts",
-      find: "if (!insertEvent(lanes, placed, false)) return countDuplicate(lanes, placed);",
-      replace: "{}",
-    },
-  },
-  {
-    room: "claim",
-    name: "arm: if (head.forced) dropped",
-    edit: {
-      file: "src/inbox/gap.ts",
-      find: 'if (head.forced) return { status: "ready", head, missing: null, gapSince: lane.gapSince };',
-      replace: "{}",
-    },
-  },
-  {
-    room: "claim",
-    name: "claim: dropped this.apply(lane, arming);",
-    edit: {
-      file: "src/inbox/lane.ts",
-      find: "this.apply(lane, arming);",
-      replace: "{}",
-    },
-  },
-  {
-    room: "claim",
-    name: "gapBefore: === to !==",
-    edit: {
-      file: "src/inbox/gap.ts",
-      find: 'if (lane.order !== "sequence" || expected === null || head.sequence <= expected) return null;',
-      replace: 'if (lane.order !== "sequence" || expected !== null || head.sequence <= expected) return null;',
     },
   },
   {

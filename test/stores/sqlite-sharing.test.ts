@@ -32,6 +32,16 @@ function watchEventLoop(): { stop(): number } {
   };
 }
 
+/** Of the error that `work` throws; null if it throws none. */
+function codeOf(work: () => void): unknown {
+  try {
+    work();
+    return null;
+  } catch (error) {
+    return (error as { readonly code?: unknown }).code;
+  }
+}
+
 describe("a file that others use too", () => {
   it("waits a second for another connection's lock without blocking the event loop", async () => {
     const path = makePath();
@@ -47,6 +57,26 @@ describe("a file that others use too", () => {
     expect(loop.stop()).toBeLessThan(500);
     expect(accepted).toMatchObject([{ outcome: "accepted" }]);
     expect(waited).toBeGreaterThan(900);
+    other.close();
+  });
+
+  it("has the write lock before it reads: what another connection writes meanwhile waits, and fails no batch (I2)", async () => {
+    const path = makePath();
+    const other = new Database(path, { timeout: 0 });
+    const others: unknown[] = [];
+    const driver = class extends Database {
+      override exec(text: string): this {
+        super.exec(text);
+        if (text.startsWith("begin")) others.push(codeOf(() => other.exec("begin immediate; commit")));
+        return this;
+      }
+    };
+    const store = await open(sqliteStore(path, { driver }));
+    others.length = 0;
+    const { accepted } = await store.step(turn({ accepts: [event("m")] }));
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    expect(others.length).toBeGreaterThan(0);
+    expect(new Set(others)).toEqual(new Set(["SQLITE_BUSY"]));
     other.close();
   });
 
