@@ -7,8 +7,8 @@ const START = "<!-- bugs: what finds each, written by MATRIX=1 npm run prove -- 
 const END = "<!-- end of bugs -->";
 const HEAD = "| room | bug | made by | programme | test |\n|---|---|---|---|---|";
 
-export function rowOf({ room, name, madeBy = "hand", caughtBy, tests }: Bug): string {
-  return `| ${room} | ${name.replaceAll("|", "\\|")} | ${madeBy} | \`${caughtBy}\` | \`${tests}\` |`;
+export function rowOf({ room, name, madeBy, caughtBy, tests }: Bug): string {
+  return `| ${room} | ${name.replaceAll("|", "\\|")} | ${madeBy ?? "hand"} | \`${caughtBy}\` | \`${tests}\` |`;
 }
 
 /** The rows in a text, without the table's head. */

@@ -31,8 +31,8 @@ export const planted: Programme = {
   what: `each of ${BUGS.length} bugs, planted in the sources, is found by the programme and the test that must find it, which find nothing without it`,
   hasSmallForm: true,
   async run({ small, say }: Terms): Promise<Proof> {
-    const isWanted = ({ name, inSmall = false }: Bug) =>
-      ONLY === null ? !small || inSmall : ONLY.some((part) => name.includes(part));
+    const isWanted = ({ name, inSmall }: Bug) =>
+      ONLY === null ? !small || inSmall === true : ONLY.some((part) => name.includes(part));
     const bugs = BUGS.filter(isWanted).filter((bug) => canBeFound(bug, say));
     const problems: string[] = [];
     const caught: Bug[] = [];

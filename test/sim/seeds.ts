@@ -41,9 +41,10 @@ async function runWorld(course: Course, { tells, ...terms }: Omit<SeedTerms, "se
     await world.live();
     const attempts = await attemptsIn(world);
     const problems = (await problemsOf(attempts)).map((problem) => `seed ${seed} (${kind}): ${problem}`);
-    const counts = { ...(await countsOf(world)), "retries in time": timedRetries(attempts), looks: world.said.count };
+    const counts = await countsOf(world);
     const inPlace = { [`worlds in ${kind}`]: 1, [`handled in ${kind}`]: counts.handled ?? 0 };
-    return { problems, story: world.story, counts: { ...inPlace, ...counts } };
+    const looks = { "retries in time": timedRetries(attempts), looks: world.said.count };
+    return { problems, story: world.story, counts: { ...inPlace, ...counts, ...looks } };
   } finally {
     await world.leave();
     await place.remove();
