@@ -8,7 +8,7 @@ import { KEEP, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
 import { RESTORE } from "./effect-connection.ts";
 import { sqlState } from "./failures.ts";
 import type { Holder } from "./open.ts";
-import { ANSWER_MS, nameFor, type PgAccess, type PgClient, type PgResult, SET_OURS } from "./session.ts";
+import { ANSWER_MS, type PgAccess, type PgClient, type PgResult, SET_OURS } from "./session.ts";
 
 export type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
 
@@ -61,7 +61,7 @@ const endWith = (next: string, isReady: string) => `with lane_ended as (
 const END = endWith(NEXT, "n.seq <= l.cursor + 1");
 const END_OF_SHARED = endWith(NEXT_OF_SHARED, `(l.tag <> ${TAG.position} or n.gap_wait = 0)`);
 
-/** Then the limits of a write in which other events wait behind this one. */
+/** Our settings, and the limits of a write in which other events wait behind this one. */
 const SETTINGS = `select ${SET_OURS},
   set_config('lock_timeout', $1::text, true), set_config('statement_timeout', $2::text, true)`;
 
@@ -81,7 +81,6 @@ export function isCommon({ outcome }: Completion): boolean {
 /** Statements that are prepared by SQL, and executed by name within texts. */
 export class Executables {
   readonly #access: PgAccess;
-  readonly #ours = new Map<keyof typeof OURS, { readonly name: string; readonly text: string }>();
   /** The names that each connection has prepared. */
   readonly #prepared = new WeakMap<PgClient, Set<string>>();
   #lost = 0;
@@ -137,13 +136,7 @@ export class Executables {
 
   /** Its name is not one that pg prepares by itself: neither would know of the other. */
   #of(name: keyof typeof OURS): { readonly name: string; readonly text: string } {
-    let statement = this.#ours.get(name);
-    if (statement === undefined) {
-      const text = OURS[name].replaceAll("{}", this.#access.schema);
-      statement = { name: nameFor(`executed ${name}`, text), text };
-      this.#ours.set(name, statement);
-    }
-    return statement;
+    return this.#access.statements.named(`executed ${name}`, OURS[name]);
   }
 }
 

@@ -216,7 +216,7 @@ export function nameFor(what: string, text: string): string {
 /** The statements of an open inbox, and whether they are prepared by name; shared by all its connections. */
 export class PgStatements {
   readonly #schema: string;
-  readonly #prepared = new Map<string, { readonly name: string; readonly text: string }>();
+  readonly #named = new Map<string, { readonly name: string; readonly text: string }>();
   readonly #onLost: () => void;
   #areNamed: boolean;
 
@@ -241,13 +241,19 @@ export class PgStatements {
   /** The statement in pg's form. */
   of(name: string | null, template: string): { readonly name?: string; readonly text: string } {
     if (name === null) return { text: template.replaceAll("{}", this.#schema) };
-    let prepared = this.#prepared.get(name);
-    if (prepared === undefined) {
+    const statement = this.named(name, template);
+    return this.#areNamed ? statement : { text: statement.text };
+  }
+
+  /** The statement with its full name, whether they are prepared by name or not. */
+  named(name: string, template: string): { readonly name: string; readonly text: string } {
+    let statement = this.#named.get(name);
+    if (statement === undefined) {
       const text = template.replaceAll("{}", this.#schema);
-      prepared = { name: nameFor(name, text), text };
-      this.#prepared.set(name, prepared);
+      statement = { name: nameFor(name, text), text };
+      this.#named.set(name, statement);
     }
-    return this.#areNamed ? prepared : { text: prepared.text };
+    return statement;
   }
 }
 
