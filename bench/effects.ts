@@ -9,6 +9,7 @@ import { signedRequest } from "../src/testing/index.ts";
 import { startPostgres } from "../test/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { bodyOf, nextMessageId } from "./deliveries.ts";
+import { countRows } from "./kept-sides.ts";
 import { CONCURRENCY, CONNECTIONS, DONE, queryOnce, WORKERS, type Worker } from "./queues.ts";
 import { type Group, grouped, type Limit, type Row, ratioOf, row } from "./rows.ts";
 import { MESSAGES, openPostgres, turnOf } from "./store.ts";
@@ -109,8 +110,8 @@ async function handledBy(side: Side, url: string, pool: pg.Pool): Promise<number
     own: (_event, ctx) => insert(ctx.identity),
   };
   const speed = isWorker(side) ? await WORKERS[side]({ url, events, insert }) : await handled(url, handlers[side]);
-  const { rows } = await pool.query<{ readonly rows: number }>("select count(*)::int as rows from done");
-  if (rows[0]?.rows !== events) throw new Error(`${side} has the rows of ${rows[0]?.rows} of ${events} events.`);
+  const rows = await countRows(url, "done");
+  if (rows !== events) throw new Error(`${side} has the rows of ${rows} of ${events} events.`);
   await pool.query("truncate done");
   return speed;
 }

@@ -179,13 +179,9 @@ async function handleByGraphile({ url, events }: Backlog): Promise<number> {
   const utils = await makeWorkerUtils({ connectionString: url });
   await utils.migrate();
   await utils.release();
-  const { Client } = (await import("pg")).default;
-  const client = new Client({ connectionString: url });
-  await client.connect();
   const add =
     "select graphile_worker.add_job($1, '{}', job_key := gen_random_uuid()::text) from generate_series(1, $2)";
-  await client.query(add, [QUEUE, events]);
-  await client.end();
+  await queryOnce(url, add, [QUEUE, events]);
   let runner: { stop(): Promise<void> } | undefined;
   const speed = await paceOf(events, async (handled) => {
     runner = await runGraphile(url, handled);
