@@ -1,4 +1,4 @@
-/** Deliveries of other providers: each as it was signed is taken, and none that was changed, is too old or from the future, or was signed by another. */
+/** Deliveries of other providers. One that is intact is accepted. One that was changed, is too old, too new or signed by another key is not. */
 import { createReceiver, type IncomingWebhook } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { github, hmacSource, shopify, slack, standardWebhooks, stripe, twilio } from "../../src/presets/index.ts";

@@ -1,4 +1,4 @@
-/** Requests to the inspector that must not get through, each like a good one but for one flaw: another site's page, another name, too little right. */
+/** Requests to the inspector that it must refuse. Each is a good one with one flaw: another site's page, another host name, a missing right. */
 import { createReceiver } from "../../src/index.ts";
 import { createLoopbackSession, LINK_MS } from "../../src/inspector/access.ts";
 import { createInspector, type Grant, type InspectorRequest, type Mountable } from "../../src/inspector/index.ts";

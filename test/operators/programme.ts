@@ -1,4 +1,4 @@
-/** `npm run prove -- operators`: what people do to an inbox besides its receiver, 60 times (`--full` 1,000), and who must not get to do it. */
+/** `npm run prove -- operators`: operators act on an inbox while its receiver works, 60 times (`--full` 1,000); requests without the right are refused. */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { apart } from "../prove/apart.ts";

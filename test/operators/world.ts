@@ -1,4 +1,4 @@
-/** An inbox in the hands of its operators: acts on one event, on all, an erasure, a copy and pruning, while its receiver works; and what became of every event. */
+/** Operators act on an inbox while its receiver works: on one event, on all, by erasure, copy and pruning. Then every event is judged. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";

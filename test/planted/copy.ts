@@ -1,10 +1,9 @@
 /** A copy of what is compiled, with a bug that was put into its sources: as good as the original for the programmes, and gone afterwards. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import type { Edit } from "./bugs.ts";
+import { runNode } from "./finding.ts";
 
 const COMPILED = ".build";
 const PACKAGE = "dist";
@@ -85,13 +84,6 @@ async function compile(copy: string, files: readonly string[]): Promise<void> {
 }
 
 async function run(copy: string, args: readonly string[]): Promise<void> {
-  const child = spawn(process.execPath, args, { cwd: copy, stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (chunk: string) => {
-      said += chunk;
-    });
-  }
-  const [code] = await once(child, "close");
-  if (code !== 0) throw new Error(`it cannot be compiled: ${said.trim().split("\n")[0]}`);
+  const { code, out, errors } = await runNode(copy, args);
+  if (code !== 0) throw new Error(`it cannot be compiled: ${(out + errors).trim().split("\n")[0]}`);
 }

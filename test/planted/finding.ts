@@ -17,7 +17,7 @@ const SHOWN = 200;
 /** The small form of a programme, or the short one where there is none. */
 export async function proven(copy: string, programme: string): Promise<Finding> {
   const compiled = join(copy, ".build", "test", "prove", "run.js");
-  const { code, out, errors } = await ended(copy, [compiled, programme, "--small"]);
+  const { code, out, errors } = await runNode(copy, [compiled, programme, "--small"]);
   const lines = out.trimEnd().split("\n");
   const last = lines.pop() ?? "";
   const problems = lines.flatMap((line) => /^FAIL {2}(.*)/.exec(line)?.[1] ?? []);
@@ -40,7 +40,7 @@ export async function tested(copy: string, paths: readonly string[]): Promise<Fi
   const vitest = join("node_modules", "vitest", "vitest.mjs");
   // Not cached: each copy has files of its own.
   const options = ["--project=!browser", "--bail=1", "--reporter=json", "--experimental.fsModuleCache=false"];
-  const { code, out, errors } = await ended(copy, [vitest, "run", ...paths, ...options]);
+  const { code, out, errors } = await runNode(copy, [vitest, "run", ...paths, ...options]);
   const start = out.indexOf('{"numTotalTestSuites"');
   if (start < 0) return { verdict: "broke", problems: [`it ended with ${code}: ${(errors + out).slice(-SHOWN)}`] };
   const { testResults, numPassedTests } = JSON.parse(out.slice(start)) as Report;
@@ -54,8 +54,8 @@ export async function tested(copy: string, paths: readonly string[]): Promise<Fi
   return { verdict: "broke", problems: [`it ended with ${code}, and ${numPassedTests} tests passed`] };
 }
 
-/** In a group of its own, so that what it started ends with it. */
-async function ended(copy: string, args: readonly string[]) {
+/** Runs Node in `copy`, in a process group of its own, so that what it starts ends with it. */
+export async function runNode(copy: string, args: readonly string[]) {
   const child = spawn(process.execPath, args, { cwd: copy, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   let out = "";
   let errors = "";

@@ -1,4 +1,4 @@
-/** `npm run prove -- planted`: known bugs and mutants are put into the sources, one at a time, and each is found by the programme and by the test that must find it. */
+/** `npm run prove -- planted`: puts known bugs and mutants into the sources, one at a time. The named programme and the named test must find each. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";

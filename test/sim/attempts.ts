@@ -69,7 +69,7 @@ export function miscounted({ world }: Attempts): string[] {
     const key = `${event} ${attempt}`;
     const isWrong = attempt < 1 || (seen.has(key) && !replay);
     if (!replay) seen.add(key);
-    return isWrong ? [`${lane} ${sequence}: attempt ${attempt} was passed to a handler, and is no new one`] : [];
+    return isWrong ? [`${lane} ${sequence}: attempt ${attempt} was passed to a handler, and is not a new one`] : [];
   });
 }
 
@@ -78,9 +78,7 @@ export function mistimed(attempts: Attempts): string[] {
   const { world } = attempts;
   if (world.course.jumps.length > 0) return [];
   const mayWait = !isUndisturbed(attempts);
-  return failuresIn(attempts).flatMap((failure) => {
-    const next = nextOf(world, failure);
-    if (next === undefined || isInterrupted(attempts, failure, next)) return [];
+  return uninterrupted(attempts).flatMap(({ failure, next }) => {
     const [least, most] = waitAfter(world, failure);
     const waited = next.at - failure.at;
     const isLate = !mayWait && next.attempt === failure.attempt + 1 && waited > most + PROMPT_MS;
@@ -94,12 +92,21 @@ export function mistimed(attempts: Attempts): string[] {
 
 /** How many failures were followed by an attempt whose time was looked at, with both bounds. */
 export function timedRetries(attempts: Attempts): number {
-  const { world } = attempts;
-  if (world.course.jumps.length > 0 || !isUndisturbed(attempts)) return 0;
-  return failuresIn(attempts).filter((failure) => {
-    const next = nextOf(world, failure);
-    return next !== undefined && !isInterrupted(attempts, failure, next);
-  }).length;
+  if (attempts.world.course.jumps.length > 0 || !isUndisturbed(attempts)) return 0;
+  return uninterrupted(attempts).length;
+}
+
+/** Failures with the attempt that came next, where nothing between the two ended or lengthened the wait. */
+function uninterrupted(attempts: Attempts): readonly { readonly failure: Failure; readonly next: HandOut }[] {
+  return failuresIn(attempts).flatMap((failure) => {
+    const next = nextOf(attempts.world, failure);
+    return next === undefined || isInterrupted(attempts, failure, next) ? [] : [{ failure, next }];
+  });
+}
+
+/** Whether operators acted on the lane or on an event in it. */
+export function isActedOn({ acted }: Pick<Attempts, "acted">, lane: LaneRecord): boolean {
+  return acted.has(`lane ${lane.id}`) || lane.events.some(({ id }) => acted.has(`event ${id}`));
 }
 
 /** Whether a failed event is claimed as soon as it is due: every process has its source and a handler for it, and nothing befalls any. */
@@ -109,8 +116,9 @@ function isUndisturbed({ world: { course }, lanes }: Attempts): boolean {
 }
 
 /** What an operator does, or another event of the lane, ends a wait early or makes it longer. */
-function isInterrupted({ world, events, acted }: Attempts, { event, lane, at }: Failure, next: HandOut): boolean {
-  if (acted.has(`lane ${lane.id}`) || lane.events.some(({ id }) => acted.has(`event ${id}`))) return true;
+function isInterrupted(attempts: Attempts, { event, lane, at }: Failure, next: HandOut): boolean {
+  const { world, events } = attempts;
+  if (isActedOn(attempts, lane)) return true;
   const isBetween = (time: number) => at <= time && time <= next.at;
   const others = events.filter(({ laneId, id }) => laneId === lane.id && id !== event.id);
   const handed = new Set(others.map(({ id }) => id));

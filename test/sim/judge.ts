@@ -1,7 +1,7 @@
 /** What became of a world: the history checker's verdict, and what only a world that stands still at its end can show. */
 import type { EventRecord, LaneRecord } from "../../src/index.ts";
 import { breachesOf, breachLines, type History, type StoredEvent, storedEventOf } from "../prove/history.ts";
-import { type Attempts, miscounted, mistimed, recordedOtherwise } from "./attempts.ts";
+import { type Attempts, isActedOn, miscounted, mistimed, recordedOtherwise } from "./attempts.ts";
 import { markerIn } from "./handlers.ts";
 import type { HandOut, World } from "./world.ts";
 
@@ -205,15 +205,15 @@ function wronglyOutOfOrder({ handOuts }: World, events: readonly EventRecord[]):
 }
 
 /** What was passed to its handler ahead of a missing sequence, before anything of its lane had waited for that (I6). */
-function skippedTooEarly({ world, events, lanes, acted }: Attempts): string[] {
+function skippedTooEarly(attempts: Attempts): string[] {
+  const { world, events, lanes } = attempts;
   const { mishaps, troubles, jumps, receiver } = world.course;
   const { gapWait, firstSequence } = receiver;
   if (typeof gapWait !== "function" || firstSequence === "any") return [];
   if (mishaps.length + troubles.length + jumps.length > 0) return [];
   const waitMs = Number((gapWait as () => number)());
   return lanes.flatMap((lane) => {
-    const isActedOn = acted.has(`lane ${lane.id}`) || lane.events.some(({ id }) => acted.has(`event ${id}`));
-    if (lane.key.tag !== "outbound" || isActedOn) return [];
+    if (lane.key.tag !== "outbound" || isActedOn(attempts, lane)) return [];
     let next: number = firstSequence;
     return world.handOuts.flatMap(({ event: id, flagged, sequence, at }) => {
       const own = events.find((event) => event.id === id);

@@ -47,7 +47,7 @@ export interface RollingOutcome {
   readonly unanswered: number;
   /** By what they were answered with. */
   readonly refused: Readonly<Record<string, number>>;
-  /** Events that were passed to the handlers of each version, but for what it handled while it stopped. */
+  /** Events that were passed to the handlers of each version, except while it stopped. */
   readonly handledBy: Readonly<Record<Version, number>>;
   /** Messages whose events both versions handled. */
   readonly crossed: number;
