@@ -4,6 +4,7 @@
  */
 
 import { parseArgs } from "node:util";
+import { Terminal } from "../src/cli/terminal.ts";
 import { acceptGroup, sourceGroup } from "./accept.ts";
 import { cliGroup } from "./cli.ts";
 import { clientGroup } from "./client.ts";
@@ -93,10 +94,13 @@ const rows: Row[] = [];
 const leftOut: LeftOut[] = [];
 const failed: LeftOut[] = [];
 const startedAt = performance.now();
+const terminal = new Terminal({});
 for (const group of GROUPS) {
-  if (!group.names.some((name) => wanted.has(name))) continue;
+  const [first, ...others] = group.names.filter((name) => wanted.has(name));
+  if (first === undefined) continue;
   const groupStartedAt = performance.now();
-  const found = await measure(group, wanted);
+  const title = others.length === 0 ? first : `${first}, and ${others.length} more`;
+  const found = await terminal.during(`Measuring ${title}:`, () => measure(group, wanted));
   for (const row of found.rows) console.log(line(row));
   for (const { name, reason } of found.leftOut) console.log(`left out ${name}: ${reason}`);
   for (const { name, reason } of found.failed) console.log(`FAILED ${name}: ${reason}`);

@@ -1,9 +1,9 @@
-/** Where a command prints: its results on standard output, everything said beside them on standard error. */
+/** Where a command prints: its results on standard output, everything said next to them on standard error. */
 import { createInterface } from "node:readline";
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import type { Page } from "../inbox/store.ts";
-import { type Clock, systemClock } from "../internal/clock.ts";
+import { type Clock, systemClock, type Timer } from "../internal/clock.ts";
 import { CommandError, codeOf, FAILURE, isSystemError, NEGATIVE, USAGE_MISTAKE } from "./exit.ts";
 
 /** Flags that every command takes. */
@@ -66,8 +66,8 @@ export class Terminal {
     process.stderr.write(ended(text));
   }
 
-  /** A bar for `total` steps, or a count where nobody knows how many there will be; invisible where nobody watches. */
-  progress(title: string, total: number | null): Progress {
+  /** A bar for `total` steps, or a count (of `unit`) where nobody knows how many there will be; invisible where nobody watches. */
+  progress(title: string, total: number | null, unit = ""): Progress {
     if (this.#quiet || this.json || !process.stderr.isTTY) return { at() {}, end() {} };
     let drawnAt = Number.NEGATIVE_INFINITY;
     return {
@@ -75,10 +75,33 @@ export class Terminal {
         const now = this.#clock.monotonic();
         if (now - drawnAt < DRAW_EVERY_MS && (total === null || done < total)) return;
         drawnAt = now;
-        process.stderr.write(`\r\u001b[K${barText(title, done, total)}`);
+        process.stderr.write(`\r\u001b[K${barText(title, done, total)}${unit && ` ${unit}`}`);
       },
-      end: () => process.stderr.write("\r\u001b[K"),
+      end: () => this.clear(),
     };
+  }
+
+  /** Removes what progress has drawn, so that a line can be printed. It is drawn again a moment later. */
+  clear(): void {
+    if (process.stderr.isTTY) process.stderr.write("\r\u001b[K");
+  }
+
+  /** Shows `title` and the seconds so far while `work` runs, for work that cannot be counted; invisible where nobody watches. */
+  async during<T>(title: string, work: () => Promise<T>): Promise<T> {
+    const bar = this.progress(title, null, "s");
+    const startedAt = this.#clock.monotonic();
+    let timer: Timer | undefined;
+    const draw = () => {
+      bar.at(Math.round((this.#clock.monotonic() - startedAt) / 1_000));
+      timer = this.#clock.setTimeout(draw, 1_000);
+    };
+    draw();
+    try {
+      return await work();
+    } finally {
+      timer?.cancel();
+      bar.end();
+    }
   }
 
   /** Coloured on a terminal, plain elsewhere and with NO_COLOR. */
@@ -121,7 +144,7 @@ export function tableText(names: readonly string[], rows: readonly (readonly str
   return [names, ...rows].map((cells) => `${line(cells).trimEnd()}\n`).join("");
 }
 
-/** Resolves when the text has left the process: what a command beside it prints comes after. */
+/** Resolves when the text has left the process: what a command next to it prints comes after. */
 export async function print(text: string): Promise<void> {
   const cause = await new Promise((resolve) => process.stdout.write(text, resolve));
   if (cause) throw unwritten(cause);

@@ -62,7 +62,7 @@ describe("barText()", () => {
 
 describe("Terminal", () => {
   /** What goes to standard error while `work` runs, as on a terminal or elsewhere. */
-  function errorsOf(isTerminal: boolean, work: () => void): string {
+  async function errorsOf(isTerminal: boolean, work: () => unknown): Promise<string> {
     const before = process.stderr.isTTY;
     process.stderr.isTTY = isTerminal;
     let text = "";
@@ -71,7 +71,7 @@ describe("Terminal", () => {
       return true;
     });
     try {
-      work();
+      await work();
       return text;
     } finally {
       write.mockRestore();
@@ -79,9 +79,9 @@ describe("Terminal", () => {
     }
   }
 
-  it("draws progress where somebody watches, a few times a second, and removes it", () => {
+  it("draws progress where somebody watches, a few times a second, and removes it", async () => {
     const clock = createFakeClock();
-    const drawn = errorsOf(true, () => {
+    const drawn = await errorsOf(true, () => {
       const progress = new Terminal({}, clock).progress("Doing", 3);
       for (const done of [1, 2, 3]) progress.at(done);
       progress.end();
@@ -89,15 +89,31 @@ describe("Terminal", () => {
     expect(drawn).toBe(`\r\u001b[K${barText("Doing", 1, 3)}\r\u001b[K${barText("Doing", 3, 3)}\r\u001b[K`);
   });
 
+  it("shows the seconds of work that cannot be counted, and removes them", async () => {
+    const clock = createFakeClock();
+    const drawn = await errorsOf(true, async () => {
+      const work = async () => {
+        await clock.advance(2_500);
+        throw new Error("it failed");
+      };
+      await expect(new Terminal({}, clock).during("Doing", work)).rejects.toThrow("it failed");
+      await clock.advance(5_000);
+    });
+    expect(drawn).toBe(
+      `${["Doing 0 s", "Doing 1 s", "Doing 2 s"].map((line) => `\r\u001b[K${line}`).join("")}\r\u001b[K`,
+    );
+  });
+
   it.each([
     ["nobody watches", {}, false],
     ["it is to be quiet", { quiet: true }, true],
     ["a program reads", { json: true }, true],
-  ])("draws nothing where %s", (_, flags, isTerminal) => {
-    const drawn = errorsOf(isTerminal, () => {
+  ])("draws nothing where %s", async (_, flags, isTerminal) => {
+    const drawn = await errorsOf(isTerminal, async () => {
       const progress = new Terminal(flags).progress("Doing", 3);
       progress.at(1);
       progress.end();
+      await new Terminal(flags).during("Doing", async () => {});
     });
     expect(drawn).toBe("");
   });
@@ -119,15 +135,17 @@ describe("Terminal", () => {
     }
   });
 
-  it("says what is missing from a result beside JSON too", () => {
-    expect(errorsOf(false, () => new Terminal({}).caveat("There are more."))).toBe("There are more.\n");
-    expect(errorsOf(false, () => new Terminal({ json: true }).caveat("There are more."))).toBe("There are more.\n");
-    expect(errorsOf(false, () => new Terminal({ json: true, quiet: true }).caveat("There are more."))).toBe("");
+  it("says what is missing from a result beside JSON too", async () => {
+    expect(await errorsOf(false, () => new Terminal({}).caveat("There are more."))).toBe("There are more.\n");
+    expect(await errorsOf(false, () => new Terminal({ json: true }).caveat("There are more."))).toBe(
+      "There are more.\n",
+    );
+    expect(await errorsOf(false, () => new Terminal({ json: true, quiet: true }).caveat("There are more."))).toBe("");
   });
 
-  it("remarks something to a person alone", () => {
-    expect(errorsOf(false, () => new Terminal({}).note("A remark."))).toBe("A remark.\n");
-    expect(errorsOf(false, () => new Terminal({ quiet: true }).note("A remark."))).toBe("");
-    expect(errorsOf(false, () => new Terminal({ json: true }).note("A remark."))).toBe("");
+  it("remarks something to a person alone", async () => {
+    expect(await errorsOf(false, () => new Terminal({}).note("A remark."))).toBe("A remark.\n");
+    expect(await errorsOf(false, () => new Terminal({ quiet: true }).note("A remark."))).toBe("");
+    expect(await errorsOf(false, () => new Terminal({ json: true }).note("A remark."))).toBe("");
   });
 });

@@ -1,6 +1,7 @@
 /** `npm run prove -- NAME [--full | --small]`: runs a proof programme, `all` runs each; without a name it lists them. The last line says what was shown. */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { Terminal } from "../../src/cli/terminal.ts";
 import { sidecar } from "../cli/sidecar-programme.ts";
 import { sends } from "../client/programme.ts";
 import { clockJumps } from "../clock/programme.ts";
@@ -85,7 +86,12 @@ async function proveEach(): Promise<void> {
 
 async function prove({ name, run }: Programme): Promise<void> {
   const startedAt = performance.now();
-  const { count, unit, problems } = await run({ ...values, say: (line) => console.log(line) });
+  const terminal = new Terminal({});
+  const say = (line: string) => {
+    terminal.clear();
+    console.log(line);
+  };
+  const { count, unit, problems } = await terminal.during(`Proving ${name}:`, () => run({ ...values, say }));
   for (const problem of problems) console.log(`FAIL  ${problem}`);
   const ok = problems.length === 0 && count > 0;
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);

@@ -115,12 +115,13 @@ export function migrateCommand(): Command {
   const command = new Command("migrate").description("bring the inbox to this version's schema");
   return withInboxFlags(command, ["oncehook inbox migrate --store inbox.db"]).action(async (flags: InboxFlags) => {
     try {
+      const terminal = new Terminal(flags);
       const missing = await missingMigration(flags);
-      const inbox = await openAt(flags, "auto");
+      const inbox = await terminal.during("Migrating", () => openAt(flags, "auto"));
       const { location } = inbox;
       await inbox.close();
       const { from = null, to = null } = missing ?? {};
-      await new Terminal(flags).result({ location, migrated: missing !== null, from, to }, () =>
+      await terminal.result({ location, migrated: missing !== null, from, to }, () =>
         missing === null ? `${location} needs no migration.` : `${location}: schema ${from} is now ${to}.`,
       );
     } catch (error) {
@@ -251,7 +252,7 @@ export function eraseCommand(): Command {
     checkAskable(flags);
     await withInbox(flags, async (inbox, terminal) => {
       await confirm(`Would erase all data on ${subjectText(subject)}, for good, in ${inbox.location}. Go on?`, flags);
-      const result = await inbox.erase(subject, actorOf(flags));
+      const result = await terminal.during("Erasing", () => inbox.erase(subject, actorOf(flags)));
       if (!result.ok)
         throw new CommandError(
           "A receiver is handling one of its events now: not everything was erased. Give the same command again.",
