@@ -1,4 +1,8 @@
-/** `npm run demo`: a first day with the service, chapter by chapter, and what goes wrong on it; exit 0 if every check held. */
+/**
+ * `npm run demo`: a first day with the service, chapter by chapter, and what goes wrong on it; exit 0 if every check held. `-- --inspect`
+ * opens its inbox in the inspector afterwards.
+ */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -7,6 +11,7 @@ import type { AddressInfo } from "node:net";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { createReceiver, type Receiver, type WebhookEvent } from "oncehook";
 import { type Client, createClient } from "oncehook/client";
 import { createEmulator, type Emulator } from "oncehook/emulator";
@@ -53,12 +58,18 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
+const { values: flags } = parseArgs({ options: { inspect: { type: "boolean", default: false } } });
+
 async function main(): Promise<void> {
   const startedAt = performance.now();
   const report = new Report((line) => console.log(line), stop.signal);
   try {
-    await onStage((stage) => tellStory(stage, report));
-    process.exitCode = report.end((performance.now() - startedAt) / 1_000);
+    await onStage(async (stage) => {
+      await tellStory(stage, report);
+      process.exitCode = report.end((performance.now() - startedAt) / 1_000);
+      sayWhatIsNext(report);
+      if (flags.inspect) await inspect(stage);
+    });
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     console.error("Stopped. Nothing is left behind.");
@@ -396,6 +407,22 @@ async function sendOne({ stage, numberId }: Plot, externalReference: string): Pr
     externalReference,
   });
   return sent.throwIfRejected().results[0]?.messageId ?? "";
+}
+
+function sayWhatIsNext(report: Report): void {
+  report.chapter("Next");
+  if (!flags.inspect) report.say("npm run demo -- --inspect   shows these messages in the inspector, in a browser");
+  report.say(
+    "docs/tutorials/             your own receiver in three minutes: Express, Fastify, Next.js, Hono, NestJS, Lambda",
+  );
+  report.say("docs/README.md              everything else");
+}
+
+/** Serves the inbox to a browser until Ctrl-C. */
+async function inspect({ inboxPath }: Stage): Promise<void> {
+  const child = spawn(process.execPath, ["dist/cli.js", "inspect", "--store", inboxPath], { stdio: "inherit" });
+  stop.signal.addEventListener("abort", () => child.kill());
+  await once(child, "exit");
 }
 
 /** The events that can end a message. */

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   arrivalsOf,
   handledTwiceOf,
@@ -25,7 +25,9 @@ describe("npm run demo", () => {
     expect({ status, stderr, failed, leftovers }).toEqual({ status: 0, stderr: "", failed: [], leftovers: [] });
     expect(stdout).toMatch(/msg_\w+ +1 2✗ 3 2 +1 2 3 +meets a 503\n/);
     expect(stdout).toMatch(/msg_\w+ +3 3 2 2 1 +1 2 3 +backwards, twice\n/);
-    expect(stdout).toMatch(/All 25 checks held, in \d+\.\d s\.\n$/);
+    expect(stdout).toMatch(
+      /All 25 checks held, in \d+\.\d s\.\n\nNext\n {2}npm run demo -- --inspect .*\n {2}docs\/tutorials\/ .*\n {2}docs\/README\.md .*\n$/,
+    );
     // Colours are for terminals.
     expect(stdout).not.toContain("\u001b[");
 
@@ -37,30 +39,49 @@ describe("npm run demo", () => {
   }, 60_000);
 
   it("leaves nothing behind when a signal ends it", { tags: "full", timeout: 60_000 }, async () => {
-    const folder = mkdtempSync(join(tmpdir(), "oncehook-test-demo-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const own = () => readdirSync(folder).filter((name) => name !== "node-compile-cache");
-    const child = spawn(process.execPath, ["scripts/run.mjs", "examples/demo/run.ts"], {
-      cwd: ROOT,
-      env: { ...process.env, TMPDIR: folder },
-    });
-    onTestFinished(() => void child.kill("SIGKILL"));
-    let output = "";
-    let errors = "";
-    child.stderr.on("data", (chunk) => (errors += chunk));
-    await new Promise<void>((resolve) => {
-      child.stdout.on("data", (chunk) => {
-        output += chunk;
-        if (output.includes("Token, whoami, numbers")) resolve();
-      });
-    });
-    expect(own()).toHaveLength(1);
-    child.kill("SIGTERM");
-    const [code] = await once(child, "close");
-    expect([code, errors, own()]).toEqual([143, "Stopped. Nothing is left behind.\n", []]);
-    expect(output).not.toContain("checks");
+    const demo = startDemo([]);
+    await demo.printed(/Token, whoami, numbers/);
+    expect(demo.leftBehind()).toHaveLength(1);
+    expect(await demo.endBy("SIGTERM")).toEqual({ code: 143, errors: "Stopped. Nothing is left behind.\n" });
+    expect(demo.leftBehind()).toEqual([]);
+    expect(demo.output()).not.toContain("checks");
+  });
+
+  it("shows its inbox in the inspector with --inspect", { tags: "full", timeout: 60_000 }, async () => {
+    const demo = startDemo(["--inspect"]);
+    const [, link = ""] = await demo.printed(/Open (http:\S+)/);
+    const page = await fetch(link);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("oncehook")]);
+    expect(demo.output()).toMatch(/All 25 checks held/);
+    expect(await demo.endBy("SIGTERM")).toMatchObject({ code: 143 });
+    expect(demo.leftBehind()).toEqual([]);
   });
 });
+
+/** The demo in a process, with a folder for temporary files of its own. */
+function startDemo(flags: readonly string[]) {
+  const folder = mkdtempSync(join(tmpdir(), "oncehook-test-demo-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const child = spawn(process.execPath, ["scripts/run.mjs", "examples/demo/run.ts", ...flags], {
+    cwd: ROOT,
+    env: { ...process.env, TMPDIR: folder },
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  let output = "";
+  let errors = "";
+  child.stderr.on("data", (chunk) => (errors += chunk));
+  child.stdout.on("data", (chunk) => (output += chunk));
+  return {
+    output: () => output,
+    leftBehind: () => readdirSync(folder).filter((name) => name !== "node-compile-cache"),
+    printed: (pattern: RegExp) => vi.waitUntil(() => pattern.exec(output), { timeout: 45_000 }),
+    async endBy(signal: "SIGTERM") {
+      child.kill(signal);
+      const [code] = await once(child, "close");
+      return { code, errors };
+    },
+  };
+}
 
 describe("the report of the demo", () => {
   const reportOf = (checks: readonly boolean[]) => {
