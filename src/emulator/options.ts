@@ -15,6 +15,7 @@ import { type ClockMode, rateOf, seededHex } from "./clock.ts";
 import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
 
+/** When the events of a message happen: at once, with realistic pauses, or by `advanceMessage()` only. */
 export type Lifecycle = "instant" | "realistic" | "manual";
 
 export interface EmulatorOptions {
@@ -57,11 +58,13 @@ export interface EmulatorOptions {
   readonly magic?: boolean;
   /** Fault rules, besides the profile's. */
   readonly faults?: readonly FaultRule[];
-  /** The main client's own id and secret. Default: `"client_main"`, and a secret that the seed decides. */
+  /** The main client's own id. Default `"client_main"`. */
   readonly clientId?: string;
+  /** The main client's own secret. Default: one that the seed decides. */
   readonly clientSecret?: string;
-  /** Default webhook targets of the main client, enabled and signed from the start. */
+  /** Where webhooks of inbound messages go by default: the main client's target, enabled and signed from the start. Default: nowhere. */
   readonly inboundUrl?: string;
+  /** The same for events of outbound messages. Default: nowhere. */
   readonly deliveryUrl?: string;
   /** The secret they are signed with. Default: one that the seed decides. */
   readonly webhookSecret?: string;
@@ -356,6 +359,7 @@ const PROFILES = {
   },
 } as const satisfies Record<string, Profile>;
 
+/** The profiles that `profile` takes. */
 export const PROFILE_NAMES = Object.keys(PROFILES) as ProfileName[];
 
 /** Whether a value is a text that parses as an http or https URL (WHK-25, UPD-15). */

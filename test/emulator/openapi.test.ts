@@ -1,6 +1,7 @@
 /** The OpenAPI document: it says what the routes say, and the committed copy is the same. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { apiPage, type Document } from "../../scripts/openapi.ts";
 import { openApiDocument } from "../../src/emulator/openapi/document.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
 import { document, json, operationOf, operations, schemaOf } from "./openapi-support.ts";
@@ -11,6 +12,16 @@ describe("openApiDocument()", () => {
     const committed = readFileSync("docs/openapi.json", "utf8");
     const made = `${JSON.stringify(openApiDocument(), null, 2)}\n`;
     expect(committed === made, "docs/openapi.json is not what the sources say: run `npm run openapi`").toBe(true);
+  });
+
+  it("is what docs/emulator-api.md shows", () => {
+    const page = readFileSync("docs/emulator-api.md", "utf8");
+    expect(page === apiPage(openApiDocument() as unknown as Document), "run `npm run openapi`").toBe(true);
+    const { paths, webhooks, components } = openApiDocument() as unknown as Document;
+    const names = [paths, webhooks, components.schemas].flatMap((each) => Object.keys(each));
+    expect(names.filter((name) => !new RegExp(`^### .*${name.replace(/[.{}]/g, "\\$&")}$`, "m").test(page))).toEqual(
+      [],
+    );
   });
 
   it("names the address at which it was asked for, with its base path (GEN-13)", async () => {

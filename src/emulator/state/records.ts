@@ -7,6 +7,7 @@ import { isHttpUrl } from "../options.ts";
 /** `ACTIVE` is usable; the specification shows no other value, so every other word is not. */
 export type Status = "ACTIVE" | "INACTIVE" | (string & Record<never, never>);
 
+/** An account of the service. */
 export interface Account {
   readonly accountId: string;
   readonly status: Status;
@@ -41,6 +42,7 @@ export interface WebhookRecord {
   readonly rotatedAt: number | null;
 }
 
+/** A phone number that an API client sends from. */
 export interface PhoneNumber {
   readonly numberId: string;
   readonly e164: string;
@@ -176,6 +178,7 @@ export interface Delivery {
   readonly frozen: FrozenSignature | null;
 }
 
+/** An attempt at a delivery, with what was sent and answered. */
 export interface Attempt {
   readonly trigger: "schedule" | "redelivery" | "recovery";
   /** Epoch ms on the emulator's clock. */

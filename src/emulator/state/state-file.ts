@@ -44,7 +44,7 @@ const CREATE = `
 /** @throws SetupError when the file cannot be opened, can be changed by others, is damaged, another program's or a newer version's, or in use */
 export async function openStateFile(path: string): Promise<StateFile> {
   const Driver = await loadDriver();
-  // SQLite keeps its log beside the file that a link leads to.
+  // SQLite keeps its log next to the file that a link leads to.
   const file = existsSync(path) ? realpathSync(path) : resolve(path);
   const db = openDatabase(Driver, file);
   try {
@@ -105,7 +105,7 @@ function refuseDamaged(db: SqliteDatabase, file: string): void {
   if (db.pragma("quick_check(1)", { simple: true }) !== "ok") throw damaged(file);
 }
 
-/** A file that was there before, and what a killed process left beside it, can have any mode. */
+/** A file that was there before, and what a killed process left next to it, can have any mode. */
 function closeToOthers(file: string): void {
   for (const each of [file, `${file}-wal`]) {
     const { mode } = statSync(each, { throwIfNoEntry: false }) ?? { mode: 0 };
