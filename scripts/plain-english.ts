@@ -1,6 +1,6 @@
 /**
  * `node scripts/run.mjs scripts/plain-english.ts [FILE...]`: sentences that must be read twice. Looks at Markdown, and at the comments and
- * messages of code, for words of a dialect that this project once had, and at the length of the sentences of a page.
+ * messages of code, for words of a dialect that this project once had, and at the length of the sentences of pages for users.
  */
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
@@ -17,6 +17,7 @@ const DIALECT: readonly (readonly [pattern: RegExp, better: string])[] = [
   [/\bmend(?:s|ed|ing)?\b/i, "fix"],
   [/\bhanded? out\b|\bhands out\b/i, "passed to the handler"],
   [/\bbut for\b/i, "except"],
+  [/\bbeside\b/i, "next to, besides, in addition to"],
   [/\bwhoever\b/i, "name who: the caller, the process"],
   [/\bin the(?:ir|ts)? midst\b/i, "in the middle of"],
   [/(?<!\bthere )\bis no (?!longer\b|more\b|way\b|match\b|effect\b)\w+/i, "is not a …"],
@@ -47,24 +48,36 @@ function speaks(line: string): boolean {
   return /^\s*(?:\/\/|\*|\/\*)|\s\/\/ |["'`].* .*["'`]/.test(line);
 }
 
-/** Words of each sentence of a Markdown page: a paragraph and a list item end one, with or without a full stop. Tables and code are left out. */
-export function sentenceLengths(page: string): readonly number[] {
+/** The sentences of a Markdown page: a paragraph, a list item and a table cell end one, with or without a full stop. Code is left out. */
+export function sentencesOf(page: string): readonly string[] {
   const lines = page
     .replace(/```[\s\S]*?```/g, "\n")
     .split("\n")
-    .filter((line) => !/^\s*(?:#|<!--|\|)/.test(line))
-    .map((line) => line.replace(/^\s*(?:[-*+]|\d+\.)\s+/, "\n\n"));
+    .filter((line) => !/^\s*(?:#|<!--|\|[-: |]+$)/.test(line))
+    .map((line) =>
+      /^\s*\|/.test(line) ? line.replace(/(?<!\\)\|/g, "\n\n") : line.replace(/^\s*(?:[-*+]|\d+\.)\s+/, "\n\n"),
+    );
   return lines
     .join("\n")
     .split(/\n\s*\n/)
     .map((block) => block.replace(/\s+/g, " ").replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1"))
     .flatMap((block) => block.replace(/\b(?:e\.g|i\.e)\./g, "eg").split(/(?<=[.!?])\s+/))
-    .map((sentence) => sentence.trim().split(/\s+/).length)
-    .filter((words) => words > 2);
+    .map((sentence) => sentence.trim())
+    .filter((sentence) => wordsIn(sentence) > 2);
 }
 
-/** On average, in a page; the standard says 18, and short pages vary. */
-const LONGEST_AVERAGE = 20;
+function wordsIn(sentence: string): number {
+  // A type in backticks is one word, however many spaces it has.
+  return sentence.replace(/`[^`]*`/g, "``").split(/\s+/).length;
+}
+
+/** Words of a sentence on average, in a page. */
+const LONGEST_AVERAGE = 18;
+/** Words of any sentence. */
+const LONGEST = 40;
+/** Where these limits hold: the README and the pages for users, not decisions, the specification and the rows of benchmarks. */
+const FOR_USERS =
+  /^(?:README\.md|docs\/(?!benchmarks\.md)(?:(?:guides|tutorials|reference)\/)?[^/]+\.md|examples\/.*\.md)$/;
 /** Where what users and contributors read lies. */
 const READ = ["src", "adapters", "docs", "examples", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
 
@@ -79,12 +92,20 @@ export function readAloud(root: string, files = READ.flatMap((place) => proseUnd
     const text = readFileSync(`${root}/${file}`, "utf8");
     const isMarkdown = file.endsWith(".md");
     const words = dialectOf(text, isMarkdown).map(({ line, found, better }) => `${file}:${line} "${found}": ${better}`);
-    const lengths = isMarkdown ? sentenceLengths(text) : [];
-    const average = lengths.reduce((total, length) => total + length, 0) / lengths.length;
-    if (lengths.length < 10 || average <= LONGEST_AVERAGE) return words;
-    return [...words, `${file}: ${average.toFixed(1)} words a sentence on average, at most ${LONGEST_AVERAGE}`];
+    return isMarkdown && FOR_USERS.test(file) ? [...words, ...tooLong(file, text)] : words;
   });
   return { files: files.length, problems };
+}
+
+function tooLong(file: string, page: string): readonly string[] {
+  const sentences = sentencesOf(page);
+  const long = sentences.filter((sentence) => wordsIn(sentence) > LONGEST);
+  const average = sentences.reduce((total, sentence) => total + wordsIn(sentence), 0) / sentences.length;
+  const problems = long.map(
+    (sentence) => `${file}: ${wordsIn(sentence)} words, at most ${LONGEST}: "${sentence.slice(0, 60)} …"`,
+  );
+  if (sentences.length < 10 || average <= LONGEST_AVERAGE) return problems;
+  return [...problems, `${file}: ${average.toFixed(1)} words a sentence on average, at most ${LONGEST_AVERAGE}`];
 }
 
 function proseUnder(root: string, place: string): readonly string[] {

@@ -1,9 +1,9 @@
 /** The checker of plain English: what it finds, and what it leaves alone. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { dialectOf, readAloud, sentenceLengths } from "../../scripts/plain-english.ts";
+import { dialectOf, readAloud, sentencesOf } from "../../scripts/plain-english.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "oncehook-plain-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -38,17 +38,25 @@ describe("dialectOf()", () => {
   });
 });
 
-describe("sentenceLengths()", () => {
-  it("ends a sentence at a full stop, a list item and a paragraph", () => {
-    expect(sentenceLengths("One two three. Four five six seven\n\n- one two three\n- one two three four")).toEqual([
-      3, 4, 3, 4,
+describe("sentencesOf()", () => {
+  it("ends a sentence at a full stop, a list item, a table cell and a paragraph", () => {
+    const page =
+      "One two three. Four five six seven\n\n- one two three\n- four five six\n\n| a | b |\n|---|---|\n| one \\| two three | four five six |";
+    expect(sentencesOf(page)).toEqual([
+      ...[
+        "One two three.",
+        "Four five six seven",
+        "one two three",
+        "four five six",
+        "one \\| two three",
+        "four five six",
+      ],
     ]);
   });
 
-  it("leaves out headings, tables and code, and counts a link by its text", () => {
-    const page =
-      "# One two three four\n\n| one two three four |\n\n```ts\none two three four\n```\nSee [the guide](a/b.md) here.";
-    expect(sentenceLengths(page)).toEqual([4]);
+  it("leaves out headings and code, and counts a link by its text", () => {
+    const page = "# One two three four\n\n```ts\none two three four\n```\nSee [the guide](a/b.md) here.";
+    expect(sentencesOf(page)).toEqual(["See the guide here."]);
   });
 });
 
@@ -60,8 +68,21 @@ describe("readAloud()", () => {
   });
 
   it("refuses a page of long sentences", () => {
-    const long = `${Array.from({ length: 25 }, () => "word").join(" ")}.`;
-    writeFileSync(join(folder, "long.md"), Array.from({ length: 10 }, () => long).join("\n"));
-    expect(readAloud(folder, ["long.md"]).problems).toEqual(["long.md: 25.0 words a sentence on average, at most 20"]);
+    writeFileSync(join(folder, "README.md"), Array.from({ length: 10 }, () => sentenceOf(19)).join("\n"));
+    expect(readAloud(folder, ["README.md"]).problems).toEqual([
+      "README.md: 19.0 words a sentence on average, at most 18",
+    ]);
+  });
+
+  it("refuses one sentence above the limit, also in a table, where users read", () => {
+    const page = `| ${sentenceOf(41)} | short enough here |\n`;
+    mkdirSync(join(folder, "docs/decisions"), { recursive: true });
+    for (const file of ["docs/page.md", "docs/decisions/0001.md"]) writeFileSync(join(folder, file), page);
+    const { problems } = readAloud(folder, ["docs/page.md", "docs/decisions/0001.md"]);
+    expect(problems).toEqual([expect.stringContaining("docs/page.md: 41 words, at most 40")]);
   });
 });
+
+function sentenceOf(words: number): string {
+  return `${Array.from({ length: words }, () => "word").join(" ")}.`;
+}
