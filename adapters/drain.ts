@@ -31,8 +31,8 @@ export interface DrainRouteOptions {
 
 /**
  * Creates the exports of an app route for a cron. It answers 200 with the counts of the drain, 202 `busy` while an earlier
- * call in this process is still draining, 401 without the secret, 503 when the store or the function `secret` fails, 500 for a mistake in
- * the set-up, such as missing handlers; the log says which. Retries and gaps are only as punctual as the cron.
+ * call in this process is still draining, and 401 without the secret. It answers 503 when the store or the function `secret` fails, and 500 for a
+ * mistake in the set-up, such as missing handlers: the log says which. Retries and gaps are only as punctual as the cron.
  *
  * @throws SetupError `invalid_secret` when the secret is missing, blank, shorter than 16 bytes, or contains what a header cannot transport
  * @throws SetupError `invalid_option` for a missing receiver, an unknown option, or a value out of bounds

@@ -48,7 +48,7 @@ export function expressWebhook(
 
 /**
  * Keeps the exact bytes for routes behind a global JSON parser: the `verify` function of `express.json`. Prefer to mount
- * the receiver before the parser. This function keeps a second copy of every JSON body of the application, and the parser answers some
+ * the receiver before the parser. This function keeps a second copy of every JSON body of the application. The parser answers some
  * deliveries before the receiver sees them: 413 above its `limit` (default 100 kB), 400 for a body that is not JSON, 415 for an
  * unknown charset.
  *

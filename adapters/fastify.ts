@@ -19,6 +19,7 @@ import { boundTaking, NodeAnswers, readNodeBody, type WholeAnswer } from "./node
 export type { SourceVerifyOptions, WebhookOptions, WebhookReceiver, WebhookVerifyOptions };
 
 export interface FastifyWebhookOptions extends WebhookOptions<FastifyRequest> {
+  /** What `createReceiver()` returns. */
   readonly receiver: WebhookReceiver;
   /** The route's path, below the prefix of the surrounding scope. */
   readonly path: string;
@@ -152,6 +153,7 @@ function sendWhole({ status, headers, body }: WholeAnswer, reply: FastifyReply):
 }
 
 export interface FastifyInspectorOptions {
+  /** What `createInspector()` returns. */
   readonly inspector: Mountable<FastifyRequest>;
 }
 

@@ -13,7 +13,7 @@ import type { Gate, GateContext, GateResult } from "./gates/gate.ts";
 import { openapi } from "./gates/openapi.ts";
 import { architecture, pack, packageChecks } from "./gates/package.ts";
 import { programmes } from "./gates/programmes.ts";
-import { english, lint, types, unused } from "./gates/static.ts";
+import { english, lint, reference, types, unused } from "./gates/static.ts";
 import { rules, tests } from "./gates/tests.ts";
 
 const GATES: readonly Gate[] = [
@@ -28,6 +28,7 @@ const GATES: readonly Gate[] = [
   packageChecks,
   consumers,
   docsExamples,
+  reference,
   openapi,
 ];
 

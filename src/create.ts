@@ -55,6 +55,7 @@ export interface SourcesReceiverOptions<Tx, S extends Sources> extends CommonOpt
   readonly sources: S;
 }
 
+/** Sources by the name of their entry. */
 export type Sources = Readonly<Record<string, WebhookSource<SourceEvents>>>;
 
 /** The events of each source. */

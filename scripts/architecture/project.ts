@@ -1,4 +1,4 @@
-/** What the architecture rules look at: the sources with their imports, the manifest and the README. */
+/** What the architecture rules look at: the sources with their imports, the manifest and the index of the reference. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { type Scan, scan } from "./scan.ts";
@@ -23,7 +23,7 @@ export interface Project {
   readonly manifest: Manifest;
   /** The source of each name that a user imports: `oncehook/express` is adapters/express.ts. */
   readonly entries: Readonly<Record<string, string>>;
-  readonly readme: string;
+  readonly reference: string;
 }
 
 const FOLDERS = ["src", "adapters", "test", "bench", "scripts", "examples"];
@@ -33,11 +33,11 @@ const LEFT_OUT = new Set(["node_modules", ".next", "dist"]);
 export function readProject(root: string): Project {
   const paths = FOLDERS.flatMap((folder) => filesUnder(root, folder));
   const texts = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
-  const readme = join(root, "README.md");
+  const reference = join(root, "docs/reference/README.md");
   return projectFrom(texts, {
     entries: readEntries(root),
     manifest: JSON.parse(readFileSync(join(root, "package.json"), "utf8")),
-    readme: existsSync(readme) ? readFileSync(readme, "utf8") : "",
+    reference: existsSync(reference) ? readFileSync(reference, "utf8") : "",
   });
 }
 

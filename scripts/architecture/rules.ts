@@ -266,13 +266,13 @@ const noEscapes: Rule = {
   },
 };
 
-const entriesInReadme: Rule = {
-  name: "every entry is documented in the README",
+const entriesInReference: Rule = {
+  name: "every entry is in the reference",
   check(project) {
     const entries = entriesOf(project);
     const problems = entries
-      .filter((entry) => !project.readme.includes(`\`${entry}\``))
-      .map((entry) => `${entry} is not in README.md`);
+      .filter((entry) => !project.reference.includes(`\`${entry}\``))
+      .map((entry) => `${entry} is not in docs/reference/README.md`);
     return { count: entries.length, unit: "entries", problems };
   },
 };
@@ -370,7 +370,7 @@ export const RULES: readonly Rule[] = [
   pageAlone,
   noEscapes,
   entriesExist,
-  entriesInReadme,
+  entriesInReference,
   examplesOutside,
   shortFiles,
   wholeFiles,

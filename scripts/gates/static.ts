@@ -1,5 +1,6 @@
-/** The gates that read the sources without running them: lint and format, types, unused code, plain English. */
+/** The gates that read without running anything: lint and format, types, unused code, plain English, the reference. */
 import { readAloud } from "../plain-english.ts";
+import { outdated, readReference } from "../reference.ts";
 import { type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 
 /**
@@ -51,5 +52,15 @@ export const english: Gate = {
   async run({ root }) {
     const { files, problems } = readAloud(root);
     return [{ name: this.name, count: files, unit: "files", problems }];
+  },
+};
+
+export const reference: Gate = {
+  name: "reference",
+  async run({ root }) {
+    await run(process.execPath, ["scripts/build.mjs"], { cwd: root });
+    const read = readReference(root);
+    const missing = read.undocumented.map((place) => `${place} has no docstring`);
+    return [{ name: this.name, count: read.lines, unit: "lines", problems: [...missing, ...outdated(root, read)] }];
   },
 };

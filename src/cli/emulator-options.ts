@@ -15,7 +15,7 @@ export interface EmulatorInput {
   readonly json: boolean;
   /** Leave the hints out of the start-up text. */
   readonly quiet: boolean;
-  /** A shell command to run beside the emulator. */
+  /** A shell command to run next to the emulator. */
   readonly exec: string | undefined;
 }
 
@@ -127,7 +127,7 @@ export function addEmulatorFlags(command: Command): Command {
     .option("--json", "print one line of JSON instead of the start-up text")
     .option("--quiet", "print where it is and its credentials, and no hints")
     .option("--debug", "print the stack of an error")
-    .option("--exec <command>", "run a shell command beside it, and end with it");
+    .option("--exec <command>", "run a shell command next to it, and end with it");
 }
 
 /**

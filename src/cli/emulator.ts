@@ -101,7 +101,7 @@ function shellWord(text: string): string {
   return /^[\w.~:/=[\]-]+$/.test(text) && !text.includes("[") ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// A command run beside the emulator, through the shell and in a process group of its own, which is ended as a whole.
+// A command run next to the emulator, through the shell and in a process group of its own, which is ended as a whole.
 
 /** How long the rest of the group may take to end by itself after SIGTERM. */
 const GRACE_MS = 5_000;

@@ -75,7 +75,7 @@ async function handleUntilEnd(
   const signal = endingSignal();
   const announced = terminal.result({ listening: url }, () => `Webhooks are received at ${url}`);
   if (forwardTo !== undefined) {
-    // An application gets its events also when what is printed beside them, this line included, is not read or cannot be written.
+    // An application gets its events also when what is printed next to them, this line included, is not read or cannot be written.
     announced.catch(() => {});
     receiver.resume();
     await signal;

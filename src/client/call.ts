@@ -201,7 +201,7 @@ export interface WithResponse<T> {
 
 /** A call under way. It was made whether or not it is awaited. */
 export interface Call<T> extends Promise<T> {
-  /** Resolves with the answer's status and headers beside the data. */
+  /** Resolves with the answer's status and headers next to the data. */
   withResponse(): Promise<WithResponse<T>>;
 }
 

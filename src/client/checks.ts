@@ -53,7 +53,7 @@ const signingSecret: Rule = (value) => {
     ? undefined
     : `${issue}. Receivers refuse it, so it is not sent; validateRequests: false sends it`;
 };
-/** Looked at beside the shape, element by element. */
+/** Looked at next to the shape, element by element. */
 const elsewhere: Rule = () => undefined;
 
 const SEND: Shape = {

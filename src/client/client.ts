@@ -50,12 +50,12 @@ import type {
 
 /**
  * A client of the service's API. Safe to share: it holds one token, which it refreshes by itself, and no other state.
- * Every method rejects with a `ServiceError`: `InvalidArgumentError` before any request; `ApiError` and its kinds for what the
- * service refuses; `OAuthError` for the token route; `ConnectionError`, `TimeoutError`, `AbortedError` when no complete answer
- * came; `ResponseValidationError` for a success that is not as specified.
+ * Every method rejects with a `ServiceError`. `InvalidArgumentError` comes before any request. `ApiError` and its kinds mean that the service
+ * refused, `OAuthError` that the token route did. `ConnectionError`, `TimeoutError` and `AbortedError` mean that no complete answer came,
+ * `ResponseValidationError` that a success is not as specified.
  */
 export interface Client {
-  /** Who is calling: identity, capabilities, numbers in short (WHO-1). */
+  /** The caller: identity, capabilities, numbers in short (WHO-1). */
   whoami(options?: CallOptions): Call<Whoami>;
   readonly webhooks: {
     /** Both default configurations; never a secret (WHK-5). A service that does not expose them answers 404 (WHK-27). */

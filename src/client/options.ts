@@ -40,7 +40,9 @@ export interface ClientOptions {
    * client's secret crosses that network unencrypted. `http` to a public host stays refused. Default false.
    */
   readonly allowHttpToPrivateHosts?: boolean | undefined;
+  /** The id of the API client. */
   readonly clientId: string;
+  /** Its secret. */
   readonly clientSecret: string;
   /** How the token request names the client: in its form body (default, recommended) or by HTTP Basic (CLI-1). */
   readonly authMethod?: "body" | "basic" | undefined;
@@ -56,6 +58,7 @@ export interface ClientOptions {
    * usual backoff. Counts against `maxRetries`. Default false: the error comes at once, with `retryAfterMs`.
    */
   readonly retryRateLimited?: boolean | undefined;
+  /** How long to wait before a retry: a random time up to `baseMs`, doubled for each retry, at most `maxMs`. */
   readonly backoff?: BackoffOptions | undefined;
   /** What to do with an answer that differs from the specification where the client can go on: log it (default), throw, or nothing. */
   readonly validateResponses?: "warn" | "throw" | "off" | undefined;

@@ -2,7 +2,7 @@
 
 export type { WebhookKind } from "../service/webhook-kind.ts";
 
-/** Who is calling, and what it has. */
+/** The caller, and what it has. */
 export interface Whoami {
   readonly apiClientId: string;
   readonly apiClientName: string;
@@ -147,12 +147,14 @@ interface SendBase {
   readonly externalReference: string;
 }
 
+/** A send of an SMS. */
 export interface SmsSend extends SendBase {
   readonly messageType: "SMS";
   /** An SMS has none (SND-11). */
   readonly media?: never;
 }
 
+/** A send of an MMS. */
 export interface MmsSend extends SendBase {
   readonly messageType: "MMS";
   /** At least one (SND-12). */

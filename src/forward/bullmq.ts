@@ -17,8 +17,11 @@ export interface BullmqQueue {
 
 /** The options that every job is added with; all others are the queue's `defaultJobOptions`. */
 export interface BullmqJobOptions {
+  /** The identity of the event. */
   readonly jobId: string;
+  /** Whether a finished job goes at once, or after `age` seconds. */
   readonly removeOnComplete: boolean | { readonly age: number };
+  /** Whether a failed job goes at once, or after `age` seconds. */
   readonly removeOnFail: boolean | { readonly age: number };
 }
 

@@ -101,8 +101,8 @@ const MOST_IN_WORK = 256;
 /**
  * Receives without an inbox: each delivery is verified, published with its identity as the engine's deduplication id, and
  * answered with 200 when the engine has acknowledged. Anything else is answered with 503, and the service's five attempts are
- * all there is. Nothing is put in order, no gap is waited for, nothing is known to be late, a body that is signed but no
- * event is answered with 400, and repeats are taken out by the engine's own memory of ids alone. Use a receiver with
+ * all there is. Nothing is put in order, no gap is waited for, and nothing is known to be late. A signed body that is not an
+ * event is answered with 400. Only the engine's own memory of ids removes repeats. Use a receiver with
  * `forward` wherever one of these matters.
  *
  * @throws SetupError for a wrong option, and for an engine whose memory of ids is shorter than the tolerance

@@ -25,9 +25,9 @@ const PASSING: readonly number[] = [408, 409, 425, 429];
 const LONGEST_RETRY_AFTER_MS = 3_600_000;
 
 /**
- * Makes a publisher for `forward` and `passthrough` that posts each event to an application: its exact bytes as the body, and as headers
- * those of the message, `oncehook-id` and `oncehook-key` (see `ForwardedMessage`), and `oncehook-timestamp` (epoch milliseconds) with
- * `oncehook-signature`, the HMAC-SHA256 over `<timestamp>.<body>` in hex, as the service signs.
+ * Makes a publisher for `forward` and `passthrough` that posts each event to an application, with its exact bytes as the body. The headers
+ * are those of the message, `oncehook-id` and `oncehook-key` (see `ForwardedMessage`), `oncehook-timestamp` (epoch milliseconds) and
+ * `oncehook-signature`: the HMAC-SHA256 over `<timestamp>.<body>` in hex, as the service signs.
  *
  * A 2xx means handled. A 4xx but 408, 409, 425 and 429 is permanent: the event becomes a dead letter. Everything else, redirects
  * included, is tried again with the inbox's waits, or later if `Retry-After` asks for it, by an hour at most. An answer is waited for

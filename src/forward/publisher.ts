@@ -152,7 +152,7 @@ export interface ForwardedMessage {
   readonly signal: AbortSignal;
 }
 
-/** What is known of one attempt to hand an event over, beside the event. */
+/** What is known of one attempt to hand an event over, next to the event. */
 export interface Circumstances {
   readonly signal: AbortSignal;
   readonly traceparent: string | null;

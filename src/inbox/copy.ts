@@ -28,6 +28,7 @@ export interface CopyOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How far a copy has come. */
 export interface CopyProgress {
   /** First everything is copied, then both inboxes are read again and compared. */
   readonly phase: "copy" | "compare";

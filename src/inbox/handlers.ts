@@ -233,9 +233,9 @@ export interface HandlerContext<Tx = unknown> {
    * A function can read, decide and use an ORM: `ctx.commit((tx) => …)`. It is synchronous on SQLite. Its connection works only while
    * effects run. Write with this connection only: other writes are not in the transaction.
    * @throws LeaseLost when the event is already completed
-   * @throws SetupError `async_effect` for an async function on SQLite, and for a generator function; `invalid_argument` for a
-   *   function without a parameter, except with the option `effects` of `sqliteStore`, for a text that begins or ends a transaction or
-   *   changes a setting, and for anything else that is not an effect
+   * @throws SetupError `async_effect` for an async function on SQLite, and for a generator function
+   * @throws SetupError `invalid_argument` for a function without a parameter (but not with the option `effects` of `sqliteStore`), for a text
+   *   that begins or ends a transaction or changes a setting, and for anything else that is not an effect
    * @throws SetupError `effects_unsupported` with a store that has no transactions
    */
   commit(effect: EffectFunction<Tx> | DeclaredEffect | readonly DeclaredEffect[]): void;
@@ -245,12 +245,13 @@ export interface HandlerContext<Tx = unknown> {
   /** The exact bytes of the body. */
   readonly rawBody: Uint8Array;
   /**
-   * A header that the event's source keeps beside the body, by its lower-case name; undefined for all others. A signature covers it only if
+   * A header that the event's source keeps next to the body, by its lower-case name; undefined for all others. A signature covers it only if
    * the source's documentation says so.
    */
   header(name: string): string | undefined;
 }
 
+/** Where the inbox keeps the event that a handler received. */
 export interface HandlerMeta {
   /** The inbox's number for the event, as `receiver.inbox` takes it. */
   readonly eventId: number;
@@ -263,7 +264,7 @@ export interface HandlerMeta {
   readonly traceparent: string | null;
 }
 
-/** A stored body, and the headers that were kept beside it. */
+/** A stored body, and the headers that were kept next to it. */
 export interface StoredBody {
   /** Null once pruned or erased. */
   readonly raw: Uint8Array | null;

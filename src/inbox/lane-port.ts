@@ -42,7 +42,7 @@ export interface Moment {
   readonly tally: Tally;
 }
 
-/** What a store counts and keeps beside its rows. */
+/** What a store counts and keeps next to its rows. */
 export interface Tally {
   count(name: keyof InboxStats["counters"], by?: number): void;
   /** A verified timestamp, epoch milliseconds. */

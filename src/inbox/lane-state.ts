@@ -95,7 +95,7 @@ export function isPrunedBehind({ key, cursor, events, gaps }: WholePast, sequenc
   return next <= cursor;
 }
 
-/** A stored body with the headers kept beside it. */
+/** A stored body with the headers kept next to it. */
 export type Body = Pick<EventRecord, "raw" | "head">;
 
 /** Pruned or erased. */

@@ -60,7 +60,7 @@ export interface NewEvent {
   /** The other party's number, for search and erasure. */
   readonly peer: string | null;
   readonly externalReference: string | null;
-  /** The headers to keep beside the body, as JSON. Default: none. */
+  /** The headers to keep next to the body, as JSON. Default: none. */
   readonly head?: string | undefined;
   /** `signedAt` is not signed, but the time of acceptance. It says nothing about the clock. Default: it is signed. */
   readonly untimed?: true | undefined;
@@ -123,7 +123,7 @@ export interface EventRecord {
   readonly digest: Uint8Array;
   /** The exact body. Null once pruned or erased. */
   readonly raw: Uint8Array | null;
-  /** The headers that its source keeps beside the body, as JSON. Null without any, and once the body is pruned or erased. */
+  /** The headers that its source keeps next to the body, as JSON. Null without any, and once the body is pruned or erased. */
   readonly head: string | null;
 }
 
@@ -146,7 +146,7 @@ export interface QuarantineRecord {
   readonly digest: Uint8Array;
   /** Null once erased. */
   readonly raw: Uint8Array | null;
-  /** The headers that its source keeps beside the body, as JSON. Null without any, and once the body is pruned or erased. */
+  /** The headers that its source keeps next to the body, as JSON. Null without any, and once the body is pruned or erased. */
   readonly head: string | null;
 }
 
@@ -243,6 +243,7 @@ export interface InboxStats {
   readonly instances: readonly InstanceRecord[];
 }
 
+/** What a process reports of itself every few seconds. */
 export interface Heartbeat {
   /** Identifies the secrets in use without revealing them. Changes with each rotation. */
   readonly keyringVersion: string;
@@ -294,6 +295,7 @@ export interface ImportPage {
   readonly totals: TransferredTotals | null;
 }
 
+/** Whether a page was imported, and where to go on. */
 export type ImportAnswer =
   /** `lastLane`: the highest that was imported so far, 0 for none. `finished`: the totals were imported, now or earlier. */
   | { readonly ok: true; readonly lastLane: LaneId; readonly finished: boolean }

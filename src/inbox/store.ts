@@ -119,6 +119,7 @@ export interface EntryPreset {
   readonly preset: string;
 }
 
+/** What a store promises. The contract suite tests it accordingly. */
 export interface StoreCapabilities {
   /** Whatever `step` resolved for survives a power cut. */
   readonly durable: boolean;
@@ -175,6 +176,7 @@ export interface QuarantineQuota {
   readonly maxBytes: number;
 }
 
+/** Deliveries of an event that the store had already, counted together. */
 export interface Repeat {
   readonly event: EventId;
   readonly count: number;
@@ -226,7 +228,7 @@ export interface Lease extends LeaseRef {
   readonly missing: { readonly from: number; readonly to: number } | null;
   readonly trace: string | null;
   readonly raw: Uint8Array;
-  /** The headers that its source keeps beside the body, as JSON. Null without any. */
+  /** The headers that its source keeps next to the body, as JSON. Null without any. */
   readonly head: string | null;
   /** Its index in `turn.accepts` if it was leased when it was accepted, so that the core need not parse it again. Null otherwise. */
   readonly acceptIndex: number | null;
@@ -241,6 +243,7 @@ export interface EffectStatement {
   readonly values: readonly unknown[];
 }
 
+/** An effect as a store gets it. */
 export type Effect<Tx> = EffectFunction<Tx> | EffectStatement;
 
 /**
@@ -274,6 +277,7 @@ export type Settle<Tx> =
   /** Not started, or a failed probe: the event returns to the queue with its attempt, ready after `delayMs`. */
   | { readonly kind: "release"; readonly lease: LeaseRef; readonly delayMs: number };
 
+/** What became of a completion. */
 export type SettleResult =
   /** `gapBegins`: the lane waits for a missing sequence from now on. Reported once for each gap, for the log. */
   | { readonly status: "settled"; readonly gapBegins?: true }
@@ -284,6 +288,7 @@ export type SettleResult =
   /** Only with effects. They still run, cannot begin yet, or met an outage: the core calls again with the same settle. */
   | { readonly status: "unfinished" };
 
+/** What became of one accepted event. Every case names the stored event. */
 export type Acceptance =
   | {
       readonly outcome: "accepted" | "late";
@@ -309,10 +314,13 @@ export type Acceptance =
   /** Only this row could not be stored; the others were. */
   | { readonly outcome: "failed"; readonly error: unknown };
 
-/** `full`: the quota of its signer is used up. */
+/** What became of a quarantined body. */
 export type QuarantineAnswer =
+  /** It is stored. */
   | "held"
+  /** It was there already. */
   | "duplicate"
+  /** The quota of its signer is used up. */
   | "full"
   /** The store could not write it now, as with a full disk. The quota may have room. */
   | { readonly outcome: "failed"; readonly error: unknown };
@@ -407,6 +415,7 @@ export interface QuarantineQuery {
   readonly limit: number;
 }
 
+/** A page of a list. */
 export interface Page<T> {
   readonly items: readonly T[];
   /** Pass it as `after` for the next page. Null on the last page. */
@@ -432,8 +441,8 @@ export type Act =
   | { readonly kind: "release_gap"; readonly lane: LaneId }
   /**
    * Removes bodies, numbers, references and error texts. Identities stay. In events whose lane does not show the number or the message,
-   * and in the quarantine, it removes the bodies that contain it: as one whole string if they are JSON, otherwise between characters that
-   * are not part of a word (`createMentionTest` in src/inbox/subject.ts). The text has three characters or more. With `in_progress`
+   * and in the quarantine, it removes the bodies that contain it. In JSON it must be one whole string, elsewhere a word by itself
+   * (`createMentionTest` in src/inbox/subject.ts). The text has three characters or more. With `in_progress`
    * nothing was erased, unless a store that erases in several transactions met the lease only later. Then its audit row says how much was
    * erased, and the act has to be repeated for the rest.
    */
@@ -450,6 +459,7 @@ export type Act =
   | { readonly kind: "reveal"; readonly lane: LaneId }
   | { readonly kind: "reveal_quarantined"; readonly quarantine: number };
 
+/** What became of an act: how many rows it changed, or why it was refused. */
 export type ActResult =
   | { readonly ok: true; readonly event?: EventId /** Rows touched. */; readonly count: number }
   | {

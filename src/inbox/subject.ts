@@ -3,6 +3,7 @@ import { isOfSource } from "./lane-key.ts";
 import type { LaneRecord } from "./record.ts";
 import type { Act } from "./store.ts";
 
+/** The person whose data an erasure or an export is about: the other party of messages, or one message. */
 export type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 interface SubjectTest {

@@ -89,6 +89,7 @@ export interface Lookup {
   readonly more: boolean;
 }
 
+/** A message that a search found. */
 export interface LookupMatch {
   readonly lane: number;
   /** See `Message`. */
@@ -115,6 +116,7 @@ export interface Message {
   readonly revealed: boolean;
 }
 
+/** An event of a message, with its body. */
 export interface MessageEvent extends EventShape {
   /** The delivery's `traceparent`. */
   readonly trace: string | null;
@@ -141,6 +143,7 @@ export interface Drawing {
   readonly end: DrawnEnd;
 }
 
+/** An event in the drawing. */
 export interface DrawnEvent {
   readonly id: number;
   /** In a lane by position or by arrival: its place among the lane's events, from 1. 0 for an event by itself. */
@@ -167,6 +170,7 @@ export interface DrawnEvent {
   readonly attemptCount: number;
 }
 
+/** Why an event waited, and how long. */
 export interface DrawnHold {
   /**
    * - `gap`: the sequences `from` to `to` before it were missing.
@@ -182,6 +186,7 @@ export interface DrawnHold {
   readonly until: number | null;
 }
 
+/** A failed attempt in the drawing. */
 export interface DrawnAttempt {
   readonly attempt: number;
   /** When it ended. */
@@ -191,6 +196,7 @@ export interface DrawnAttempt {
   readonly error: string;
 }
 
+/** Missing sequences in the drawing. */
 export interface DrawnGap {
   readonly from: number;
   readonly to: number;
@@ -204,6 +210,7 @@ export interface DrawnGap {
   readonly filledAt: number | null;
 }
 
+/** Where the message stands, at the right of the drawing. */
 export interface DrawnEnd {
   /**
    * - `ended`: an event that ends a message was handled; `eventType` says which.
@@ -242,6 +249,7 @@ export type ActAnswer =
   | { readonly ok: true; readonly event: number | null }
   | { readonly ok: false; readonly reason: ActRefusal };
 
+/** Why an act was refused. */
 export type ActRefusal =
   | "not_found"
   | "in_progress"
@@ -261,6 +269,7 @@ export type BulkRequest = BulkWork & {
   readonly ratePerSecond?: number;
 };
 
+/** An act on many rows. */
 export type BulkWork =
   /**
    * `query` is an `EventQuery` without order, page and limit; dead letters unless it has `states`. Events with an id above `upTo` are left
@@ -292,6 +301,7 @@ export interface ApiError {
   readonly message: string;
 }
 
+/** The codes of a refused request. */
 export type ApiErrorCode =
   | "host_not_allowed"
   | "origin_not_allowed"

@@ -23,6 +23,7 @@ export interface InspectorRequest<Native = unknown> {
   readonly signal: AbortSignal;
 }
 
+/** The JSON of a request, or why it could not be read. */
 export type JsonReading =
   | { readonly ok: true; readonly value: unknown }
   /** `empty`: no body, or a body of zero bytes. */

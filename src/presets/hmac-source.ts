@@ -62,7 +62,7 @@ export interface HmacScheme<Event extends object = Readonly<Record<string, unkno
   readonly type?: Place;
   /** A header or field to search by, such as a delivery's id. Default: none. */
   readonly reference?: Place;
-  /** Other headers that are stored beside the body, in lower case, for `ctx.header()`. */
+  /** Other headers that are stored next to the body, in lower case, for `ctx.header()`. */
   readonly keep?: readonly string[];
   /** Bytes. Default 1 MiB. */
   readonly maxBodyBytes?: number;
@@ -266,7 +266,7 @@ function checkIdentity(identity: Place | "digest", pieces: readonly Piece[]): vo
   if (at >= 0) {
     const isApart = [pieces[at - 1], pieces[at + 1]].every((beside) => beside === undefined || "text" in beside);
     if (isApart) return;
-    const rule = `is the header ${identity.header}, whose end is not signed: in "signed" it stands beside another part without a text between them, so characters could move from one to the other. Use a field of the body, or "digest"`;
+    const rule = `is the header ${identity.header}, whose end is not signed: in "signed" it stands next to another part without a text between them, so characters could move from one to the other. Use a field of the body, or "digest"`;
     throw invalidOption("identity", rule, identity);
   }
   const rule = `is the header ${identity.header}, which is not part of "signed": anyone could change it. Use a field of the body, or "digest"`;

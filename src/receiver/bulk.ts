@@ -32,6 +32,7 @@ export interface BulkOptions<Counts> {
   readonly by?: string;
 }
 
+/** How far a bulk act has come. */
 export interface BulkProgress<Counts> {
   /** Events that matched at the start. */
   readonly total: number;

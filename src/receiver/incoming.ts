@@ -25,6 +25,7 @@ export interface BodyReading {
   onCut(cut: () => void): void;
 }
 
+/** The bytes of a request, or why they could not be read. */
 export type BodyResult =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | {

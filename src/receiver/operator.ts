@@ -67,6 +67,7 @@ export interface OperatedInbox {
   afterAct(): void;
 }
 
+/** Reads an inbox, and acts on it. Each act leaves a row in the audit. */
 export class InboxOperator {
   readonly #inbox: () => OperatedInbox;
 
@@ -263,18 +264,19 @@ export interface ExportedEvent
   readonly externalReference: string | null;
   /** Null once pruned. */
   readonly body: ExportedBody | null;
-  /** The headers that the event's source keeps beside the body, if it keeps any. */
+  /** The headers that the event's source keeps next to the body, if it keeps any. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The first delivery with its identity and different content. */
   readonly conflict: { readonly at: number; readonly body: ExportedBody } | null;
   readonly failedAttempts: readonly Omit<AttemptRecord, "eventId">[];
 }
 
+/** A quarantined body, as `export` yields it. */
 export interface ExportedQuarantine
   extends Pick<QuarantineRecord, "id" | "reason" | "state" | "signedAt" | "acceptedAt"> {
   readonly kind: "quarantined";
   readonly body: ExportedBody;
-  /** The headers that its source keeps beside the body. Absent without any. */
+  /** The headers that its source keeps next to the body. Absent without any. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

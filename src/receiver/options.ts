@@ -36,6 +36,7 @@ export interface CommonOptions<Tx = unknown> {
   readonly onDead?: OnDead;
   /** A correctly signed body that is not a valid event is kept and answered 200 (default), or answered 400. */
   readonly quarantine?: "store" | "reject";
+  /** How long events are kept. */
   readonly retention?: RetentionOptions;
   /** `"check"` refuses to open an inbox that needs a migration. Default `"auto"`. */
   readonly migrate?: "auto" | "check";

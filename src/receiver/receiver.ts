@@ -493,6 +493,7 @@ export type HealthReason =
   | "source_missing"
   | "old_version_running";
 
+/** Whether the receiver works, and what is in its way. */
 export interface Health {
   readonly status: "ok" | "degraded";
   readonly reasons: readonly HealthReason[];

@@ -7,6 +7,7 @@ import type { ConnectedSource } from "../sources/source.ts";
 import type { Engine } from "./engine.ts";
 
 export interface WaitOptions {
+  /** Ends the wait: it rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
   /** Milliseconds, 0 to 86,400,000. Default 30,000. */
   readonly timeoutMs?: number;

@@ -42,10 +42,9 @@ export interface CallbackSecretsOptions {
 
 /**
  * Makes a secret store of functions that read and write one text per webhook kind.
- *
- * @throws SetupError for a wrong option. Reading rejects with a StoreError: `secret_unreadable` for a text that this package did
- *   not write, `store_unavailable` when a function fails, with the name and the code of its error and nothing else of it, since
- *   it may quote secrets: log it there; and with a SetupError when a function does not give what it must
+ * @throws SetupError for a wrong option; reading rejects with one when a function returns something else than it must
+ * @throws StoreError of reading: `secret_unreadable` for a text that this package did not write, `store_unavailable` when a function fails. It has
+ *   the name and the code of the function's error only, because the error may quote secrets: log it in the function
  * @example
  * const kept = new Map<string, { text: string; revision: number }>();
  * const secrets = callbackSecrets({

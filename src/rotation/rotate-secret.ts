@@ -48,11 +48,12 @@ import { storedVersion, untilReceiversAreReady } from "./waiting.ts";
  *
  * @returns when the service signs with the new secret
  * @throws SetupError for a wrong option
- * @throws RotationError `rotation_refused`, this call gave the service no secret: a replaced one is still valid (`fields.until`,
- *   epoch ms), the store lacks the service's secret or its last rotation, or there would be more than 8 secrets;
- *   `receivers_not_ready`, nor did this: some did not get the secret in time (`fields.receivers`); `not_rotated`: the service
- *   shows no rotation; `rotation_conflict`: another one ended meanwhile; `invalid_response`: the service's answer is no
- *   configuration
+ * @throws RotationError `rotation_refused`: a replaced secret is still valid (`fields.until`, epoch ms), the store lacks the service's secret or
+ *   its last rotation, or there would be more than 8 secrets. This call gave the service no secret
+ * @throws RotationError `receivers_not_ready`: some did not get the secret in time (`fields.receivers`). This call gave the service no secret
+ * @throws RotationError `not_rotated`: the service shows no rotation
+ * @throws RotationError `rotation_conflict`: another rotation ended meanwhile
+ * @throws RotationError `invalid_response`: the service's answer is not a configuration
  * @throws StoreError when a secret that the service made could not be stored for 2 minutes and is lost; its `code` says why
  * @throws what client and secret store reject with, such as `NotFoundError` (WHK-27), and the reason of `signal`
  * @example

@@ -240,7 +240,7 @@ function usesOf(counter: string, living: readonly ReceiverSighting[] | null): nu
   return living?.reduce((uses, { counters }) => uses + (counters[counter] ?? 0), 0) ?? null;
 }
 
-/** Receivers count by slot, not by kind: beside a `next` of the other kind nobody knows which of the two was used. */
+/** Receivers count by slot, not by kind: next to a `next` of the other kind nobody knows which of the two was used. */
 async function nextUsesOf(
   kind: WebhookKind,
   secrets: SecretStore,

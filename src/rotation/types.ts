@@ -26,7 +26,9 @@ export interface RotationClient {
 }
 
 export interface RotateSecretOptions {
+  /** The client of the service: what `createClient()` returns. */
   readonly client: RotationClient;
+  /** The webhook kind whose secret is replaced. */
   readonly kind: WebhookKind;
   /** Where the receivers read their secrets from. */
   readonly secrets: SecretStore;
@@ -45,6 +47,7 @@ export interface RotateSecretOptions {
    * 1 to 86,400,000. Default 5,400,000 (90 minutes).
    */
   readonly toleranceMs?: number;
+  /** Ends the call between two steps. The next call goes on. */
   readonly signal?: AbortSignal;
   /** Default: warnings and errors to standard error. */
   readonly logger?: Logger;
@@ -68,14 +71,18 @@ export interface RotationResult {
 }
 
 export interface RotationStatusOptions {
+  /** The webhook kind. */
   readonly kind: WebhookKind;
+  /** Where the receivers read their secrets from. */
   readonly secrets: SecretStore;
   /** For tests: `createFakeClock()` of `oncehook/testing`. */
   readonly clock?: Clock;
 }
 
 export interface AdoptSecretOptions {
+  /** The webhook kind that the service signs with it. */
   readonly kind: WebhookKind;
+  /** Where the receivers read their secrets from. */
   readonly secrets: SecretStore;
   /** The secret that the service signs with today. At least 16 bytes. */
   readonly secret: string;

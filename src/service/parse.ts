@@ -27,6 +27,7 @@ export interface ParseFailure {
   readonly issues: readonly string[];
 }
 
+/** A typed event, or why the body is not one. */
 export type ParseResult = { readonly ok: true; readonly event: WebhookEvent } | ParseFailure;
 
 const IDENTITY_TEXT_RULE = `expected 1 to ${MAX_IDENTITY_TEXT} characters of well-formed Unicode`;

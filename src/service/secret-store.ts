@@ -44,6 +44,7 @@ export interface SecretSlots {
   readonly rotatedAt: number | null;
 }
 
+/** The secret that a rotation installs, before the service signs with it. */
 export interface NextSecret {
   readonly secret: string;
   /** When it was generated, epoch ms. */
@@ -54,6 +55,7 @@ export interface NextSecret {
   readonly hadSecret: boolean;
 }
 
+/** The secrets of a webhook kind, as a store keeps them. */
 export interface StoredSecrets extends SecretSlots {
   /** 1 or more; grows with each write of the kind. */
   readonly revision: number;

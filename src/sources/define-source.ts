@@ -29,7 +29,7 @@ import type {
   WebhookSource,
 } from "./source.ts";
 
-/** The headers that a source keeps beside a body: those of its list, and no others. */
+/** The headers that a source keeps next to a body: those of its list, and no others. */
 export interface Kept {
   /** The value of a header, by its lower-case name. Several values are joined with ", ". `:query` names the query of the URL. */
   header(name: string): string | undefined;
@@ -81,7 +81,7 @@ export interface SourceDefinition<Event extends object> {
   /** How old or how far ahead a signed time may be, milliseconds. Default 300,000 both ways. Unused if no time is signed. */
   readonly toleranceMs?: { readonly past: number; readonly future: number };
   /**
-   * Lower-case names of headers that are stored beside the body, each cut after 1,024 characters. `:query` names the query of the URL, which is
+   * Lower-case names of headers that are stored next to the body, each cut after 1,024 characters. `:query` names the query of the URL, which is
    * cut after 8,192. Default: none.
    */
   readonly keep?: readonly string[];
@@ -123,6 +123,7 @@ export interface SourceDefinition<Event extends object> {
   challenge?(head: RequestHead, keys: readonly Key[]): SourceAnswer | null;
 }
 
+/** What `verify` needs to judge a signed time. */
 export interface VerifyCircumstances {
   /** Epoch milliseconds. */
   readonly now: number;

@@ -35,6 +35,7 @@ export type DeliveredState =
   | "waiting"
   | "quarantined";
 
+/** What became of an event that `deliver()` passed to a receiver. */
 export interface Delivered {
   readonly state: DeliveredState;
   /** The answer that the service would have received. */

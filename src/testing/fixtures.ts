@@ -14,7 +14,9 @@ import { sourceFixtures } from "./source-requests.ts";
 
 /** The options of a fixture; the rest is fixed. A misspelled option is refused: the test would use another event than intended. */
 export interface FixtureOptions {
+  /** The API client of the event. */
   readonly apiClientId?: string;
+  /** The message of the event. */
   readonly messageId?: string;
   /** Epoch milliseconds. */
   readonly occurredAt?: number;

@@ -52,6 +52,7 @@ export function seededRandom(seed: number): Random {
   };
 }
 
+/** One of the attempts at a delivery. */
 export interface RetriedAttempt {
   /** Minutes since the first attempt. */
   readonly minute: number;

@@ -13,7 +13,7 @@ const manifest: Project["manifest"] = {
   peerDependenciesMeta: { express: { optional: true } },
 };
 
-const rest: Omit<Project, "files"> = { manifest, entries: { oncehook: "src/index.ts" }, readme: "`oncehook`" };
+const rest: Omit<Project, "files"> = { manifest, entries: { oncehook: "src/index.ts" }, reference: "`oncehook`" };
 
 const sound = {
   "src/index.ts": '/** Entry. */\nexport { a } from "./receiver/a.ts";\n',
@@ -116,8 +116,8 @@ const breaches: Record<
       says: /oncehook\/x has a source, but package.json does not export it/,
     },
   ],
-  "every entry is documented in the README": [
-    { rest: { readme: "oncehook without code marks" }, says: /oncehook is not in/ },
+  "every entry is in the reference": [
+    { rest: { reference: "oncehook without code marks" }, says: /oncehook is not in/ },
   ],
   "examples import the package by its name": [
     { texts: { "examples/demo/run.ts": 'import "../../src/index.ts";' }, says: /imports src\/index.ts/ },
@@ -174,7 +174,7 @@ it("lists the files under 40 lines that one file imports, with their number", ()
     "test/index.ts": "\n",
   };
   const rule = RULES.find(({ name }) => name === ONLY_WARNS);
-  const verdict = rule?.check(projectFrom(texts, { ...rest, readme: "" }));
+  const verdict = rule?.check(projectFrom(texts, { ...rest, reference: "" }));
   expect(verdict).toMatchObject({ count: 6, problems: [] });
   expect(verdict?.warnings).toEqual([
     "1 files are short and have one importer",

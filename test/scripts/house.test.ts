@@ -11,7 +11,7 @@ const project = projectFrom(
     "adapters/d.ts": 'import { a } from "../src/a.ts";\ninterface Inner { a: typeof a }\n',
     "test/a.test.ts": "export const a = 1;\n",
   },
-  { manifest: { exports: {} }, entries: {}, readme: "" },
+  { manifest: { exports: {} }, entries: {}, reference: "" },
 );
 
 it("counts code without blanks and comments", () => {

@@ -15,7 +15,7 @@ import { cautionsAbout, type FileSystemType } from "../../stores/sqlite/connecti
 import { counted } from "../terminal.ts";
 import { clockFinding, type Finding, lasting, ok, problem, sentence, skipped, warning } from "./finding.ts";
 
-// The file of a SQLite inbox, looked at without opening it: where it lies, who may read it, and the room beside it.
+// The file of a SQLite inbox, looked at without opening it: where it lies, who may read it, and the room next to it.
 
 const MIB = 1024 * 1024;
 /** The default of `minFreeBytes`: with less, nothing is accepted. */
@@ -68,7 +68,7 @@ const FIXES: Readonly<Record<string, string>> = {
   migration_needed: 'Run "oncehook inbox migrate" on it, or start a receiver of this version.',
   inbox_too_new: "Upgrade oncehook to the version of the receivers.",
   copy_unfinished: 'Run the same "oncehook inbox copy" again.',
-  missing_peer: "Install it beside oncehook.",
+  missing_peer: "Install it next to oncehook.",
   incompatible_peer: "Install the version that is named, or upgrade the server.",
   not_durable: "Correct the named setting: until then an answer of 200 promises nothing.",
   unsafe_location:
@@ -225,7 +225,7 @@ function refusalFindings(alive: readonly InstanceRecord[]): Finding[] {
   const verified = sum((name) => name.startsWith("slot:"));
   return REFUSALS.flatMap(([reason, cause, fix]) => {
     const refused = sum((name) => name === `refused:${reason}`);
-    // A forger's share is small beside what the service sends.
+    // A forger's share is small next to what the service sends.
     if (refused < MANY || refused < verified / 10) return [];
     const what = `${counted(refused, "delivery", "deliveries")} refused since start-up: ${cause}.`;
     return [verified === 0 ? problem(reason, what, fix) : warning(reason, what, fix)];

@@ -1,4 +1,4 @@
-/** Whether Node and the packages beside oncehook are of versions that it works with. */
+/** Whether Node and the packages next to oncehook are of versions that it works with. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";

@@ -60,11 +60,17 @@ export const TURN_CONNECTIONS = 2;
 
 /** The options of a pool that matter here; pg declares each as `| undefined`. */
 export interface PgPoolOptions {
+  /** The most connections. */
   readonly max?: number | undefined;
+  /** The server and the database, as a URL. */
   readonly connectionString?: string | undefined;
+  /** The server. */
   readonly host?: string | undefined;
+  /** The TCP port. */
   readonly port?: number | string | undefined;
+  /** The name of the database. */
   readonly database?: string | undefined;
+  /** The results are binary: oncehook refuses such a pool. */
   readonly binary?: boolean | undefined;
 }
 

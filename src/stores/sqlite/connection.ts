@@ -141,11 +141,11 @@ interface FileIdentity {
   readonly ino: number;
 }
 
-/** SQLite takes over what it finds in these, when it opens the file beside them. */
+/** SQLite takes over what it finds in these, when it opens the file next to them. */
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
 /**
- * Refuses a database that another user owns or others can change, with the files beside it. By path: to open the file and close it would
+ * Refuses a database that another user owns or others can change, with the files next to it. By path: to open the file and close it would
  * end the locks that SQLite holds on it in this process (POSIX).
  *
  * @param file - with links resolved

@@ -37,7 +37,7 @@ const UPDATE =
 
 /**
  * Makes a secret store in the SQLite file at `path`: the receivers' inbox, which is made if it is not there. It is opened at
- * the first use, on a connection of its own, and a receiver's may be open beside it. Receivers read it every second.
+ * the first use, on a connection of its own, and a receiver's may be open next to it. Receivers read it every second.
  * Once closed it stays closed.
  *
  * @param path - the inbox's file, in a directory that exists, on a local disk

@@ -234,6 +234,7 @@ export type AdapterExpect = (
 export interface AdapterSuiteOptions<MakeServer> {
   /** Registers one test: `test` of Vitest, Jest or `node:test`. */
   readonly test: (name: string, run: () => Promise<void>) => unknown;
+  /** The `expect` of Vitest or Jest. */
   readonly expect: AdapterExpect;
   /** Starts a server with the adapter under test, once for each case. */
   readonly makeServer: MakeServer;

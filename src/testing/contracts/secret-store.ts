@@ -16,6 +16,7 @@ export interface SecretStoreUnderTest {
 export interface SecretStoreContractOptions {
   /** Registers a test: `test` of Vitest or Jest, or of `node:test` with a wrapper. */
   readonly test: (name: string, body: () => Promise<void>) => unknown;
+  /** The `expect` of Vitest or Jest. */
   readonly expect: ContractExpect;
   /** Makes a store of the default encoding, on a place of its own that holds nothing yet. Called once a test. */
   readonly makeStore: () => Promise<SecretStoreUnderTest>;

@@ -26,6 +26,7 @@ export interface ModelRuns {
 
 interface ModelSubject<Tx> {
   readonly makeStore: () => Promise<StoreUnderTest<Tx>>;
+  /** The `expect` of Vitest or Jest. */
   readonly expect: ContractExpect;
 }
 

@@ -1,4 +1,4 @@
-/** The store contract on events of other sources: one lane each, an identity of their own, headers beside the body, and who may read them. */
+/** The store contract on events of other sources: one lane each, an identity of their own, headers next to the body, and who may read them. */
 import type { NewEvent } from "../../inbox/record.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, needing, POLICY } from "./store-bench.ts";
 

@@ -22,6 +22,7 @@ interface ContractTestContext {
 export interface StoreContractOptions<Tx> {
   /** Registers a test: `test` of Vitest or Jest, or of `node:test` with a wrapper. The third argument is a time-out in milliseconds. */
   readonly test: (name: string, body: (context?: ContractTestContext) => Promise<void>, timeoutMs?: number) => unknown;
+  /** The `expect` of Vitest or Jest. */
   readonly expect: ContractExpect;
   /** Groups the tests. Without it, the group's name is a prefix of each test's name. */
   readonly describe?: (name: string, body: () => void) => unknown;
