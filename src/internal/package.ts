@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The version of this package. A constant, because a bundle has no package.json next to it. A test compares the two. */
-export const VERSION = "0.1.0";
+export const VERSION = "0.2.0";
 
 /** The `User-Agent` of this package's requests. */
 export const USER_AGENT = `oncehook/${VERSION}`;
