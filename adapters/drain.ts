@@ -23,9 +23,9 @@ export interface DrainRouteOptions {
    * `next build` not until the first request. A function is called at the first request, and again after it failed.
    */
   readonly secret: string | undefined | (() => string | undefined | Promise<string | undefined>);
-  /** Passed to `receiver.drain`: milliseconds after which no further event is started. 1 to 86,400,000. */
+  /** Passed to `receiver.drain`: milliseconds after which no further event is started. 1 to 86,400,000. Default: no bound. */
   readonly budgetMs?: number;
-  /** Passed to `receiver.drain`: the most events to handle. 1 to 86,400,000. */
+  /** Passed to `receiver.drain`: the most events to handle. 1 to 86,400,000. Default: no bound. */
   readonly limit?: number;
 }
 

@@ -87,7 +87,7 @@ class Writer {
         name: symbol.name,
         symbol: symbol.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(symbol) : symbol,
       }))
-      .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+      .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
   }
 
   #export(entry: string, { name, symbol }: Exported): string {
@@ -157,7 +157,9 @@ class Writer {
     if (declaration === undefined || !ts.isUnionTypeNode(declaration.type)) return [];
     const { types } = declaration.type;
     // The docstring of a case stands before its "|".
-    const rows = types.map((node, at) => [textOf(node), commentBefore(node, types[at - 1]?.end ?? node.pos)] as const);
+    const rows = types.map(
+      (node, at) => [textOf(node), commentBefore(node, types[at - 1]?.end ?? declaration.type.pos)] as const,
+    );
     if (rows.every(([, doc]) => doc === "")) return [];
     const name = symbol.name;
     // A case that is an object has members that explain it.
@@ -191,7 +193,9 @@ class Writer {
     const [declaration] = member.declarations ?? [];
     if (declaration === undefined || !declaration.getSourceFile().fileName.startsWith(this.#dist)) return false;
     const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected;
-    return (ts.getCombinedModifierFlags(declaration) & hidden) === 0 && !member.name.startsWith("__#");
+    const name = ts.getNameOfDeclaration(declaration);
+    const isPrivate = name !== undefined && ts.isPrivateIdentifier(name);
+    return (ts.getCombinedModifierFlags(declaration) & hidden) === 0 && !isPrivate;
   }
 
   #table(members: readonly ts.Symbol[], place: string): string {
@@ -208,7 +212,11 @@ class Writer {
     const doc = [this.#prose(member), facts(member.getJsDocTags(this.#checker), ". ")]
       .filter((each) => each !== "")
       .join(" ");
-    if (doc === "" && /Options$/.test(place)) this.undocumented.push(`${place}.${name}`);
+    if (/Options$/.test(place)) {
+      if (doc === "") this.undocumented.push(`${place}.${name}`);
+      else if (isOptional && typeText(member) === "number" && !/default/i.test(doc))
+        this.undocumented.push(`${place}.${name}, of which it says no default`);
+    }
     const inner = declaration !== undefined && ts.isPropertySignature(declaration) ? declaration.type : undefined;
     const isObject =
       inner !== undefined && ts.isTypeLiteralNode(inner) && inner.members.some((each) => hasComment(each));
@@ -226,6 +234,11 @@ class Writer {
   #examples(tags: readonly ts.JSDocTagInfo[]): readonly string[] {
     return tags.filter(({ name }) => name === "example").map(({ text }) => code(ts.displayPartsToString(text).trim()));
   }
+}
+
+/** By name, but what most readers come for first. */
+function sortKey({ name }: Exported): string {
+  return name.startsWith("create") ? ` ${name}` : name;
 }
 
 /** What a function takes, returns and throws. */

@@ -1,9 +1,11 @@
 // The site of `npm run docs`: the pages of this repository as they are, with the index of docs/README.md as its sidebar.
-import { existsSync, readFileSync } from "node:fs";
+import { cpSync, readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitepress";
 
+/** Linked from pages, and no pages, such as a Dockerfile. From the root. */
+const linkedFiles = new Set();
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
 export default defineConfig({
@@ -15,9 +17,11 @@ export default defineConfig({
   srcExclude: ["**/node_modules/**", "dist/**", ".build/**", "test/**", "bench/**", "src/**", "tmp/**"],
   rewrites: (page) => asIndex(page),
   cleanUrls: true,
-  // A file that is not a page, such as a Dockerfile: it is there, the gate of the links says so.
-  ignoreDeadLinks: [(link, page) => existsSync(join(ROOT, posix.join(posix.dirname(page ?? ""), link)))],
-  markdown: { config: (md) => md.core.ruler.push("index pages", linkToIndexes) },
+  markdown: {
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
+    config: (md) => md.core.ruler.push("links of the repository", adaptLinks),
+  },
+  buildEnd: ({ outDir }) => linkedFiles.forEach((file) => cpSync(join(ROOT, file), join(outDir, file))),
   themeConfig: {
     search: { provider: "local" },
     nav: [
@@ -36,9 +40,14 @@ function asIndex(path) {
   return path.replace(/(^|\/)README\.md(?=$|#)/, "$1index.md");
 }
 
-function linkToIndexes({ tokens }) {
-  for (const link of tokens.flatMap(({ children }) => children ?? []).filter(({ type }) => type === "link_open"))
-    link.attrSet("href", asIndex(link.attrGet("href") ?? ""));
+function adaptLinks({ tokens, env }) {
+  for (const link of tokens.flatMap(({ children }) => children ?? []).filter(({ type }) => type === "link_open")) {
+    const href = link.attrGet("href") ?? "";
+    link.attrSet("href", asIndex(href));
+    if (/^(?:[a-z]+:|#|\/)|\.md(?:#|$)/.test(href)) continue;
+    link.attrSet("target", "_blank");
+    linkedFiles.add(posix.join(posix.dirname(env.relativePath), href));
+  }
 }
 
 /** A group for each heading of the index, with the first link of each row. */
@@ -48,7 +57,6 @@ function sidebarOf(index) {
     .slice(1)
     .map((section) => ({
       text: section.slice(0, section.indexOf("\n")),
-      collapsed: false,
       items: [...section.matchAll(/^\| \[([^\]]+)\]\(([^)]+\.md[^)]*)\)/gm)].map(([, text, path]) => ({
         text,
         link: `/${posix.join("docs", asIndex(path)).replace(/(?:index)?\.md(?=$|#)/, "")}`,

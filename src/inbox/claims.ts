@@ -189,7 +189,8 @@ export interface DrainResult {
   /** Events that were started while the drain ran. */
   readonly claimed: number;
   /**
-   * Nothing is left that is ready now. False when the budget or the limit ended the drain. With `holdBackMs` it is also false, at once, if the rest of the budget is too short for an event that is due within `holdBackMs`.
+   * Nothing is left that is ready now. False when the budget or the limit ended the drain. With `holdBackMs` it is also false, at once,
+   * if the rest of the budget is too short for an event that is due within `holdBackMs`.
    */
   readonly complete: boolean;
 }

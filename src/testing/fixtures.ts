@@ -18,7 +18,7 @@ export interface FixtureOptions {
   readonly apiClientId?: string;
   /** The message of the event. */
   readonly messageId?: string;
-  /** Epoch milliseconds. */
+  /** When it happened, epoch milliseconds. Default: a fixed time, the same for each. */
   readonly occurredAt?: number;
   /** Outbound events only. Default: the usual position of its type (EVT-8). */
   readonly sequence?: number;

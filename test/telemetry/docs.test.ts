@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { ATTRIBUTES, METRICS } from "../../src/telemetry/names.ts";
 import { prometheusLabel, prometheusName } from "../../src/telemetry/prometheus.ts";
@@ -54,6 +54,17 @@ describe("docs/telemetry.md", () => {
     for (const metric of metrics) expect(page).toContain(`| \`${metric.name}\` | \`${prometheusName(metric)}\` |`);
   });
 
+  it("has a row for every code that is logged", () => {
+    const sources = [...filesUnder("src"), ...filesUnder("adapters")].filter((file) => file.endsWith(".ts"));
+    const logged = sources.flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/(?:\.(?:warn|error|info)|#report)\(\s*\{[^;]*?\bcode: "(\w+)"/g)].map(
+        ([, code]) => code,
+      ),
+    );
+    expect(new Set(logged).size).toBeGreaterThan(15);
+    expect(logged.filter((code) => !new RegExp(`^\\| .*\`${code}\``, "m").test(page))).toEqual([]);
+  });
+
   it("names every attribute", () => {
     for (const attribute of Object.values(ATTRIBUTES)) expect(page).toContain(`\`${attribute}\``);
   });
@@ -89,3 +100,7 @@ describe("docs/telemetry.md", () => {
     expect(told).toEqual(ruled);
   });
 });
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" }).map((file) => `${folder}/${file}`);
+}
