@@ -88,7 +88,7 @@ describe("docs/telemetry.md", () => {
     for (const wish of wishes) await deliver(inbound(), wish);
     await deliver(outbound("queued"));
     const given = Object.keys(receiver.counters).map((name) => name.replace("refused:", ""));
-    const [, listed = ""] = page.match(/those of a 401 \(([^)]+)\)/) ?? [];
+    const [, listed = ""] = page.match(/Reasons of a 401: ([^.]+)\./) ?? [];
     expect(given.length).toBe(wishes.length + 1);
     expect([...listed.matchAll(/`(\w+)`/g)].map(([, reason]) => reason).sort()).toEqual(given.sort());
   });
