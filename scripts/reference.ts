@@ -1,11 +1,13 @@
 /**
- * `npm run reference`: writes `docs/reference/` from the docstrings of the built package, one page for each entry. The gate `reference`
- * compares the pages with what this would write, and asks for a docstring of every export and of every option.
+ * `npm run reference`: writes `docs/reference/` from the docstrings of the built package, one page for each entry, and one from the help of
+ * the command. The gate `reference` compares the pages with what this would write, and asks for a docstring of every export and option.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import ts from "@typescript/typescript6";
+import type { Command } from "commander";
+import { program } from "../src/cli/program.ts";
 
 const FOLDER = "docs/reference";
 const HEAD = "<!-- Written by `npm run reference` from the docstrings. -->";
@@ -46,6 +48,12 @@ export function readReference(root: string): Reference {
     pages.set(`${FOLDER}/${name}.md`, writer.page(entry, source));
   }
   return { pages, lines: writer.lines, undocumented: writer.undocumented };
+}
+
+/** The same, with the page of the command. */
+export function wholeReference(root: string): Reference {
+  const read = readReference(root);
+  return { ...read, pages: new Map([...read.pages, [`${FOLDER}/command.md`, commandPage()]]) };
 }
 
 const SECTIONS = [
@@ -346,6 +354,29 @@ function line(text: string): string {
   return text.replace(/\s+/g, " ").replaceAll("|", "\\|");
 }
 
+/** The page of the command: every command with its arguments and flags. */
+export function commandPage(): string {
+  const parts = program().commands.flatMap((command) => sectionsOf(command, "oncehook"));
+  return `${[HEAD, "# The command", "[The command line](../cli.md) has examples and exit codes.", ...parts].join("\n\n")}\n`;
+}
+
+function sectionsOf(command: Command, parent: string): readonly string[] {
+  const name = `${parent} ${command.name()}`;
+  const help = command.createHelp();
+  const rows = [
+    ...command.registeredArguments.map((one) => [one.name(), help.argumentDescription(one)] as const),
+    ...command.options.map((option) => [option.flags, help.optionDescription(option)] as const),
+  ].map(([term, meaning]) => `| ${cell(term)} | ${line(meaning)} |`);
+  const sentence = command.description();
+  const own = [
+    `## ${name}`,
+    `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`,
+    code(`${name} ${command.usage()}`).replace("ts", "sh"),
+  ];
+  const table = rows.length > 0 ? [["| argument or flag | does |", "|---|---|", ...rows].join("\n")] : [];
+  return [...own, ...table, ...command.commands.flatMap((each) => sectionsOf(each, name))];
+}
+
 /** Differences between what is written and what would be. */
 export function outdated(root: string, { pages }: Reference): readonly string[] {
   const there = readdirSync(join(root, FOLDER)).filter((name) => name !== "README.md");
@@ -365,7 +396,7 @@ export function outdated(root: string, { pages }: Reference): readonly string[] 
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const root = process.cwd();
-  const reference = readReference(root);
+  const reference = wholeReference(root);
   mkdirSync(join(root, FOLDER), { recursive: true });
   for (const name of readdirSync(join(root, FOLDER))) if (name !== "README.md") rmSync(join(root, FOLDER, name));
   for (const [path, text] of reference.pages) writeFileSync(join(root, path), text);

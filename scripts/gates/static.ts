@@ -1,6 +1,6 @@
 /** The gates that read without running anything: lint and format, types, unused code, plain English, the reference. */
 import { readAloud } from "../plain-english.ts";
-import { outdated, readReference } from "../reference.ts";
+import { outdated, wholeReference } from "../reference.ts";
 import { type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 
 /**
@@ -59,7 +59,7 @@ export const reference: Gate = {
   name: "reference",
   async run({ root }) {
     await run(process.execPath, ["scripts/build.mjs"], { cwd: root });
-    const read = readReference(root);
+    const read = wholeReference(root);
     const missing = read.undocumented.map((place) => `${place} has no docstring`);
     return [{ name: this.name, count: read.lines, unit: "lines", problems: [...missing, ...outdated(root, read)] }];
   },

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { outdated, readReference } from "../../scripts/reference.ts";
+import { commandPage, outdated, readReference } from "../../scripts/reference.ts";
 
 const DECLARATIONS = `
 /**
@@ -86,6 +86,15 @@ describe("readReference()", () => {
       "oncehook/it: ItOptions.bare",
       "oncehook/it: ItOptions.most, of which it says no default",
     ]);
+  });
+});
+
+describe("commandPage()", () => {
+  it("has each command, also those of a group, with its arguments and flags", () => {
+    const commands = commandPage();
+    expect(commands).toContain("## oncehook inbox quarantine ls\n");
+    expect(commands).toMatch(/^\| `--to <url>` \| .+ \|$/m);
+    expect(commands.match(/^## /gm)?.length).toBeGreaterThan(25);
   });
 });
 
