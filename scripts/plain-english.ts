@@ -112,7 +112,7 @@ function proseUnder(root: string, place: string): readonly string[] {
   if (place.endsWith(".md")) return [place];
   return filesUnder(`${root}/${place}`)
     .map((file) => `${place}/${file}`)
-    .filter((file) => /\.(?:md|tsx?)$/.test(file) && !/node_modules|\.next|\/spec\/|\.d\.ts$/.test(file));
+    .filter((file) => /\.(?:md|tsx?)$/.test(file) && !/node_modules|\.next|\.vitepress|\/spec\/|\.d\.ts$/.test(file));
 }
 
 if (process.argv[1]?.endsWith("plain-english.js")) {
