@@ -11,8 +11,8 @@ import { MESSAGES, UNREACHABLE } from "../test/inspector/browser/support/stories
 
 const MOST_BYTES = 120_000;
 const TRAFFIC_SECONDS = 25;
-const WIDE = { width: 1080, height: 680 };
-const NARROW = { width: 360, height: 740 };
+const WIDE = { width: 1280, height: 720 };
+const NARROW = { width: 390, height: 844 };
 
 interface Shot {
   readonly name: string;
@@ -26,12 +26,12 @@ interface Shot {
 
 const SHOTS: readonly Shot[] = [
   { name: "events", view: () => "events" },
-  { name: "message", view: (lane) => `message/${lane(MESSAGES.late)}` },
+  { name: "message", view: (lane) => `message/${lane(MESSAGES.eventful)}`, size: { width: 1280, height: 600 } },
   { name: "message-retried", view: (lane) => `message/${lane(MESSAGES.retried)}`, scheme: "dark" },
   { name: "dead-letters", view: () => "dead", before: countAll },
   { name: "quarantine", view: () => "quarantine", scheme: "dark" },
-  { name: "overview", view: () => "overview", size: { width: 1080, height: 860 } },
-  { name: "narrow", view: (lane) => `message/${lane(MESSAGES.reordered)}`, size: NARROW, scheme: "dark" },
+  { name: "overview", view: () => "overview", size: { width: 1280, height: 860 } },
+  { name: "narrow", view: (lane) => `message/${lane(MESSAGES.eventful)}`, size: NARROW, scheme: "dark" },
 ];
 
 const { positionals } = parseArgs({ allowPositionals: true });

@@ -83,6 +83,22 @@ export function sayWhy(error: unknown): void {
   say(reasonOf(error));
 }
 
+/** Without the right to write to the clipboard, the text must be in the view too. */
+export function CopyButton({ text, label }: { readonly text: string; readonly label: string }) {
+  const copy = () => {
+    const copied = navigator.clipboard?.writeText(text) ?? Promise.reject();
+    copied.then(
+      () => say("Copied."),
+      () => say("The browser does not allow this page to copy: select the text instead."),
+    );
+  };
+  return (
+    <button type="button" onClick={copy}>
+      {label}
+    </button>
+  );
+}
+
 export interface Rights {
   readonly canAct: boolean;
   readonly canReveal: boolean;

@@ -4,10 +4,10 @@ import type { ErrorGroup, ErrorGroups, EventPage, EventShape, MessagePage, Summa
 import { ActButtons, type ActName } from "./acts.tsx";
 import { get, post } from "./api.ts";
 import { BulkButton } from "./bulk.tsx";
-import { formatClock, formatCount, shortId } from "./format.ts";
+import { formatClock, formatCount } from "./format.ts";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "./lists.tsx";
 import { useLive } from "./live.ts";
-import type { Column } from "./parts.tsx";
+import { type Column, When } from "./parts.tsx";
 import { href } from "./router.ts";
 
 const EVENT_ACTS: readonly ActName[] = ["replay", "discard"];
@@ -60,7 +60,7 @@ function Groups({ code }: Props) {
   return (
     <section class="groups">
       <h2>By error</h2>
-      <Listed isWhole pages={pages} empty="No dead letters." table={table} />
+      <Listed isWhole pages={pages} empty="No errors." table={table} />
     </section>
   );
 }
@@ -99,7 +99,11 @@ function Letters({ code }: Props) {
           <BulkButton key={act} act={act} which="selected" what={what} paths={pathsFor(act)} />
         ))}
       </p>
-      <Listed pages={pages} empty="No dead letters." table={{ caption: what, columns: letterColumns(chosen, pick) }} />
+      <Listed
+        pages={pages}
+        empty="No dead letters. An event is listed here when its last attempt has failed."
+        table={{ caption: what, columns: letterColumns(chosen, pick) }}
+      />
     </section>
   );
 }
@@ -125,20 +129,22 @@ function letterColumns(
     {
       name: "event",
       title: "Event",
-      cell: ({ id, lane, eventType, sequence, messageId }) => (
-        <>
-          <a data-row href={href("message", lane, { event: id })}>
-            {eventType} #{sequence}
-          </a>{" "}
-          {shortId(messageId)}
-        </>
+      cell: ({ eventType, sequence }) => `${eventType} #${sequence}`,
+    },
+    {
+      name: "message",
+      title: "Message",
+      cell: ({ id, lane, messageId }) => (
+        <a data-row href={href("message", lane, { event: id })}>
+          {messageId || "no id"}
+        </a>
       ),
     },
     { name: "error", title: "Error", cell: ({ errorCode, error }) => <Clipped text={`${errorCode}: ${error}`} /> },
-    { name: "at", minor: true, title: "Failed", cell: ({ finishedAt }) => formatClock(finishedAt) },
+    { name: "at", minor: true, title: "Failed", cell: ({ finishedAt }) => <When at={finishedAt} /> },
     {
       name: "acts",
-      title: "Acts",
+      title: "Actions",
       cell: ({ id }) => <ActButtons acts={EVENT_ACTS} of={`api/events/${id}`} about={`event ${id}`} />,
     },
   ];
@@ -146,7 +152,7 @@ function letterColumns(
 
 const BLOCKED_COLUMNS: readonly Column<SummaryShape>[] = [
   {
-    name: "event",
+    name: "message",
     title: "Message",
     cell: ({ lane, messageId }) => (
       <a data-row href={href("message", lane)}>
@@ -155,10 +161,10 @@ const BLOCKED_COLUMNS: readonly Column<SummaryShape>[] = [
     ),
   },
   { name: "error", title: "Newest event", cell: ({ newest }) => `${newest.eventType} #${newest.sequence}` },
-  { name: "at", minor: true, title: "Accepted", cell: ({ newest }) => formatClock(newest.acceptedAt) },
+  { name: "at", minor: true, title: "Accepted", cell: ({ newest }) => <When at={newest.acceptedAt} /> },
   {
     name: "acts",
-    title: "Acts",
+    title: "Actions",
     cell: ({ lane, messageId }) => (
       <ActButtons acts={["unblock"]} of={`api/messages/${lane}`} about={messageId || `message ${lane}`} />
     ),
@@ -178,7 +184,7 @@ function Blocked() {
       </p>
       <Listed
         pages={pages}
-        empty="No message is blocked."
+        empty="No message is blocked. With onDead: &quot;block&quot;, a message stops at its dead letter until you act."
         table={{ caption: "Blocked messages", columns: BLOCKED_COLUMNS }}
       />
     </section>

@@ -4,9 +4,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { EventPage, EventShape } from "../api.ts";
 import { download, post } from "./api.ts";
 import { type FilterTexts, fromAddress, queryOf, toAddress } from "./filter.ts";
-import { formatClock, formatDuration, shortId } from "./format.ts";
+import { FirstRun } from "./first-run.tsx";
+import { formatDuration } from "./format.ts";
 import { useData, useLive } from "./live.ts";
-import { type Column, DataTable, Empty, ErrorNote, Options, Pager, StateBadge } from "./parts.tsx";
+import { type Column, DataTable, Empty, ErrorNote, Options, Pager, StateBadge, When } from "./parts.tsx";
 import { go, href, ifStillWanted } from "./router.ts";
 
 const LIMIT = 50;
@@ -14,35 +15,36 @@ const AIMING_MS = 2_000;
 
 /** Rows have no keys: if they moved down, the layout would shift. */
 const COLUMNS: readonly Column<EventShape>[] = [
-  {
-    name: "time",
-    title: "Accepted",
-    cell: ({ acceptedAt, eventType, messageId }) => (
-      <>
-        {formatClock(acceptedAt)}
-        <span class="sr-only">
-          {" "}
-          {eventType} {messageId}
-        </span>
-      </>
-    ),
-  },
+  { name: "state", title: "State", cell: (event) => <StateBadge {...event} /> },
   {
     name: "type",
     title: "Event type",
     // The messaging service names no source.
     cell: ({ tag, apiClientId, eventType }) => (tag === "single" ? `${apiClientId} · ${eventType}` : eventType),
   },
-  { name: "message", minor: true, title: "Message", cell: ({ messageId }) => shortId(messageId || "–") },
+  {
+    name: "message",
+    title: "Message",
+    isLink: true,
+    cell: ({ messageId, eventType, sequence }) => (
+      <>
+        {messageId || "no id"}
+        <span class="sr-only">
+          {" "}
+          {eventType} {sequence}
+        </span>
+      </>
+    ),
+  },
   { name: "count", minor: true, title: "Sequence", cell: ({ sequence }) => sequence },
-  { name: "state", title: "State", cell: (event) => <StateBadge {...event} /> },
+  { name: "time", title: "Accepted", cell: ({ acceptedAt }) => <When at={acceptedAt} /> },
   {
     name: "took",
     minor: true,
     title: "Done after",
     cell: ({ acceptedAt, finishedAt }) => formatDuration(finishedAt && finishedAt - acceptedAt),
   },
-  { name: "count", minor: true, title: "Attempts", cell: ({ attempts }) => attempts },
+  { name: "attempts", minor: true, title: "Attempts", cell: ({ attempts }) => attempts },
   {
     name: "repeats",
     minor: true,
@@ -61,6 +63,7 @@ export function EventsView({ params: { after, ...filters } }: { readonly params:
   useEffect(() => setFailure(null), [JSON.stringify([after, filters])]);
   const open = (id: number | null) => go("events", null, { ...filters, after: id });
   const back = () => ifStillWanted(pageBefore(filters, items[0])).then(open, setFailure);
+  const hasFilter = Object.values(filters).some(Boolean);
   const save = () => saveCsv(filters).then(() => setFailure(null), setFailure);
   return (
     <>
@@ -83,7 +86,8 @@ export function EventsView({ params: { after, ...filters } }: { readonly params:
       <ErrorNote error={failure ?? error} onRetry={failure ? null : reload} />
       <div class="list events" {...holding}>
         <DataTable caption="Events, the newest first" columns={COLUMNS} rows={items} hrefOf={addressOf} />
-        {isEmpty && <Empty>No event matches.</Empty>}
+        {isEmpty &&
+          (after || hasFilter ? <Empty>No event matches. Clear the filters to see all events.</Empty> : <FirstRun />)}
       </div>
     </>
   );
@@ -179,6 +183,8 @@ function Filters({ params }: { readonly params: FilterTexts }) {
   const [draft, setDraft] = useState<FilterTexts>({});
   // The date fields are made only when somebody opens them: they would delay the first rows.
   const [isOpen, setOpen] = useState(false);
+  // Only on a narrow page: elsewhere they are always shown.
+  const [isUnfolded, unfold] = useState(false);
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the address changes, it holds what was written
   useEffect(() => setDraft({}), [given]);
   const apply = (texts: FilterTexts) => {
@@ -198,16 +204,22 @@ function Filters({ params }: { readonly params: FilterTexts }) {
     event.preventDefault();
     apply(draft);
   };
-  const used = MORE_FIELDS.filter(({ name }) => params[name]).length;
+  const used = (fields: readonly Field[]) => {
+    const count = fields.filter(({ name }) => params[name]).length;
+    return count > 0 && ` (${count} set)`;
+  };
   return (
-    <form class="filters" onSubmit={submit}>
+    <form class={isUnfolded ? "filters" : "filters folded"} onSubmit={submit}>
+      <button type="button" class="fold" aria-expanded={isUnfolded} onClick={() => unfold(!isUnfolded)}>
+        Filters{used([...FIELDS, ...MORE_FIELDS])}
+      </button>
       {FIELDS.map(fieldOf)}
       <button type="submit">Filter</button>
       <button type="button" aria-disabled={given === "{}" || undefined} onClick={() => go("events")}>
         Clear
       </button>
       <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-        <summary>More filters{used > 0 && ` (${used} set)`}</summary>
+        <summary>More filters{used(MORE_FIELDS)}</summary>
         {isOpen && <div>{MORE_FIELDS.map(fieldOf)}</div>}
       </details>
     </form>

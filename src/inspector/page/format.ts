@@ -5,6 +5,15 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
+type Unit = readonly [ms: number, name: string];
+
+const UNITS: readonly Unit[] = [
+  [DAY, "d"],
+  [HOUR, "h"],
+  [MINUTE, "min"],
+  [SECOND, "s"],
+];
+
 /** `2026-11-22 13:09:16.204` */
 export function formatTime(ms: number | null): string {
   return ms === null ? "–" : localIso(ms).replace("T", " ");
@@ -17,10 +26,11 @@ export function formatClock(ms: number | null, now = Date.now()): string {
   return formatTime(ms).slice(isToday ? 11 : 5, 19);
 }
 
-/** `3 s ago`. The clocks of server and browser differ, so a time in the future counts as now. */
+/** `3 min ago`, in whole units. The clocks of server and browser differ, so a time in the future counts as now. */
 export function formatAge(ms: number | null, now = Date.now()): string {
   if (ms === null) return "never";
-  return now - ms < SECOND ? "now" : `${formatDuration(now - ms)} ago`;
+  const [size, name] = UNITS.find(([unit]) => now - ms >= unit) ?? [];
+  return size === undefined ? "now" : `${Math.floor((now - ms) / size)} ${name} ago`;
 }
 
 /** `340 ms`, `2.5 s`, `4 min 10 s`, `3 h 5 min`, `2 d 4 h` */
@@ -39,13 +49,6 @@ export function formatCount(n: number): string {
   const rounded = n < 10 ? Math.round(n * 10) / 10 : Math.round(n);
   return `${rounded}`.replace(/\B(?=(\d{3})+$)/g, ",");
 }
-
-/** The beginning and the end of an id: the parts that people compare. */
-export function shortId(id: string): string {
-  return id.length <= 12 ? id : `${id.slice(0, 6)}…${id.slice(-4)}`;
-}
-
-type Unit = readonly [ms: number, name: string];
 
 function inTwoUnits(ms: number, [large, largeName]: Unit, [small, smallName]: Unit): string {
   const rest = Math.floor((ms % large) / small);

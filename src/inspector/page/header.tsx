@@ -3,9 +3,9 @@ import type { TargetedSubmitEvent } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Lookup, LookupMatch } from "../api.ts";
 import { post } from "./api.ts";
-import { formatClock, formatCount, shortId } from "./format.ts";
+import { formatCount } from "./format.ts";
 import { type Live, useLive } from "./live.ts";
-import { type Column, DataTable, Dialog, ErrorNote, StateBadge, useListener } from "./parts.tsx";
+import { type Column, DataTable, Dialog, ErrorNote, StateBadge, useListener, When } from "./parts.tsx";
 import { go, href, ifStillWanted } from "./router.ts";
 
 export interface Tab {
@@ -64,10 +64,10 @@ function TabCount({ name, live: { overview } }: { readonly name: string; readonl
 }
 
 const COLUMNS: readonly Column<LookupMatch>[] = [
-  { name: "text", title: "Message", cell: ({ messageId }) => shortId(messageId || "no id") },
+  { name: "message", title: "Message", cell: ({ messageId }) => messageId || "no id" },
   { name: "found", minor: true, title: "Found by", cell: ({ found }) => found },
   { name: "state", title: "Newest event", cell: ({ newest }) => <StateBadge state={newest.state} /> },
-  { name: "time", minor: true, title: "Accepted", cell: ({ newest }) => formatClock(newest.acceptedAt) },
+  { name: "time", minor: true, title: "Accepted", cell: ({ newest }) => <When at={newest.acceptedAt} /> },
 ];
 
 /** A message id, a reference or a whole number leads to its message. */
@@ -120,7 +120,9 @@ function Search() {
 
 function Matches({ found: { matches, more }, onOpen }: { readonly found: Lookup; readonly onOpen: () => void }) {
   if (matches.length === 0)
-    return <p role="status">No message has this id, reference or number. A number is found only whole.</p>;
+    return (
+      <p role="status">No message has this id, reference or number. Write it in full: a part of it finds nothing.</p>
+    );
   return (
     <>
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: Enter on a link is a click too, and bubbles to here */}

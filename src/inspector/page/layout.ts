@@ -1,6 +1,6 @@
 /** Where everything in the drawing of a message lies, in pixels. Pure: only from the facts. */
 import type { Drawing, DrawnEvent, DrawnGap, DrawnHold } from "../api.ts";
-import { formatDuration } from "./format.ts";
+import { formatClock, formatDuration } from "./format.ts";
 import { flagsOf, waitCause } from "./story.ts";
 
 /** Where the rows begin, and how high they are. */
@@ -9,12 +9,18 @@ export const ROWS = { axis: 36, mark: 100, bands: 128, band: 22, bar: 24, track:
 /** Left of the first moment, and right of the last one. */
 const LEFT = 52;
 const RIGHT = 130;
-/** The least distance between two times on the axis. */
-const BETWEEN_TICKS = 76;
+const BETWEEN_TICKS = 10;
 const BETWEEN_BARS = 10;
-/** The width of a character, at most. */
+/** Left of an event's mark, for the sign of a conflict; and left of the line for now, for that word. */
+const CONFLICT_ROOM = 20;
+const NOW_ROOM = 20;
+/** The width of a character, at most: of the words, and of the small texts at the axis. */
 const CHARACTER = 7.7;
-const MOST_STRETCH = 2.5;
+const SMALL_CHARACTER = 7;
+/** How much distances in time may shrink or grow, so that the drawing fits its room. */
+const LEAST_SCALE = 0.4;
+const MOST_SCALE = 8;
+const SCALE_STEPS = 10;
 
 /** The handling of an event, or a part of it. */
 export interface Bar extends Stretch {
@@ -25,6 +31,8 @@ export interface Bar extends Stretch {
 /** An event in the drawing. */
 export interface Story {
   readonly event: DrawnEvent;
+  /** Of its type. */
+  readonly name: string;
   readonly flags: string;
   /** Of its mark. */
   readonly x: number;
@@ -33,27 +41,29 @@ export interface Story {
   readonly bars: readonly Bar[];
 }
 
-/** `room` is the width without scrolling: the drawing is stretched to it, within limits. */
+/** `room` is the width that there is: distances in time grow and shrink with it, within limits. */
 export function layout(drawing: Drawing, room = 0) {
   const plan = planOf(drawing);
-  const { xs, pauses, width } = place(plan.points);
-  const stretch = Math.min(MOST_STRETCH, Math.max(1, (room - LEFT - RIGHT) / Math.max(1, width)));
-  const at = (x: number) => LEFT + x * stretch;
-  const atPoint = (index: number) => at(xs[index] ?? 0);
-  const end = at(width);
-  const whole = Math.max(end + RIGHT, ...plan.bands.map(({ text }) => text.length * CHARACTER));
-  const bands = placedBands(plan, atPoint, whole);
+  const left = Math.max(LEFT, plan.arrivals[0]?.left ?? 0);
+  const { xs, pauses, width } = placeInto(plan.points, room - left - RIGHT);
+  const atPoint = (index: number) => left + (xs[index] ?? 0);
+  const end = left + width;
+  const bands = placedBands(plan, atPoint);
   const top = ROWS.bands + (1 + Math.max(1, ...bands.map(({ row }) => row + 1))) * ROWS.band;
   const stories = placedStories(plan, atPoint, top);
   const isOpen =
     drawing.events.some(({ state }) => state === "pending") || drawing.gaps.some(({ until }) => until === null);
   return {
-    width: whole,
+    width: end + RIGHT,
     height: Math.max(top, ...stories.map(({ y }) => y)) + ROWS.track + 8,
     stories,
     bands: bands.map((band) => ({ ...band, y: ROWS.bands + band.row * ROWS.band })),
-    pauses: pauses.map(({ x1, x2, ms }) => ({ x1: at(x1), x2: at(x2), ms })),
-    ticks: ticksOf(plan.points.map((point, index) => ({ at: point.at, x: atPoint(index) }))),
+    pauses: pauses.map(({ x1, x2, ms }) => ({ x1: left + x1, x2: left + x2, ms })),
+    ticks: ticksOf(
+      plan.points.map((point, index) => ({ at: point.at, x: atPoint(index) })),
+      drawing.now,
+      isOpen ? end - NOW_ROOM : Infinity,
+    ),
     now: isOpen ? end : null,
     end,
     top,
@@ -69,12 +79,14 @@ function planOf(drawing: Drawing) {
     points.push({ at, ...(row !== undefined && { row }), ...(room !== undefined && { room }) }) - 1;
   point(drawing.from);
   point(drawing.to);
-  let halfBefore = 0;
+  let before = 0;
   const arrivals = drawing.events.map((event) => {
     const flags = flagsOf(event).join(", ");
-    const half = Math.max(44, (flags.length * CHARACTER) / 2);
-    const arrival = { event, flags, point: point(event.acceptedAt, "arrival", halfBefore + half) };
-    halfBefore = half;
+    const name = shortened(event.eventType.replace(/^message\./, ""));
+    const half = Math.max(44, 4 + (Math.max(name.length, flags.length) * CHARACTER) / 2);
+    const left = Math.max(half, halfOf(event) + CONFLICT_ROOM);
+    const arrival = { event, name, flags, left, point: point(event.acceptedAt, "arrival", before + left) };
+    before = Math.max(half, halfOf(event) + repeatsOf(event).length * CHARACTER + BETWEEN_BARS);
     return arrival;
   });
   const bars = drawing.events
@@ -85,32 +97,39 @@ function planOf(drawing: Drawing) {
       p1: point(bar.from, "bar", BETWEEN_BARS),
       p2: point(bar.to, "bar", 30 + bar.text.length * CHARACTER),
     }));
-  const bands = bandsOf(drawing).map((band) => ({
+  const bands = bandsOf(drawing).map((band, index) => ({
     ...band,
-    p1: point(band.since),
-    p2: point(band.until ?? drawing.to),
+    p1: point(band.since, `band ${index}`),
+    p2: point(band.until ?? drawing.to, `band ${index}`, 16 + band.text.length * CHARACTER),
   }));
   return { points, arrivals, bars, bands };
 }
 
-/** A band's words begin in it, unless they would leave the drawing. */
-function placedBands({ bands }: LayoutPlan, atPoint: (index: number) => number, whole: number) {
-  const spans = bands.map((band) => {
-    const x1 = atPoint(band.p1);
-    const x2 = atPoint(band.p2);
-    const words = band.text.length * CHARACTER;
-    const textX = Math.max(0, Math.min(x1 + 8, whole - words));
-    return { ...band, x1, x2, textX, left: Math.min(x1, textX), right: Math.max(x2, textX + words) + BETWEEN_BARS };
-  });
-  return inRows(spans);
+/** Half the width of an event's mark. */
+export function halfOf({ sequence }: DrawnEvent): number {
+  return `${sequence}`.length * 4 + 9;
+}
+
+/** `×2` for an event that came twice. */
+export function repeatsOf({ duplicates }: DrawnEvent): string {
+  return duplicates > 0 ? `×${duplicates + 1}` : "";
+}
+
+function placedBands({ bands }: LayoutPlan, atPoint: (index: number) => number) {
+  return inRows(
+    bands.map((band) => {
+      const [x1, x2] = [atPoint(band.p1), atPoint(band.p2)];
+      return { ...band, x1, x2, left: x1, right: x2 + BETWEEN_BARS };
+    }),
+  );
 }
 
 function placedStories({ arrivals, bars }: LayoutPlan, atPoint: (index: number) => number, top: number): Story[] {
-  const spans = arrivals.map(({ event, flags, point }) => {
+  const spans = arrivals.map(({ event, name, flags, point }) => {
     const own = bars
       .filter((bar) => bar.event === event)
       .map((bar) => ({ ...bar, x1: atPoint(bar.p1), x2: atPoint(bar.p2) }));
-    return { event, flags, x: atPoint(point), bars: own, left: own[0]?.x1 ?? 0, right: own.at(-1)?.x2 ?? 0 };
+    return { event, name, flags, x: atPoint(point), bars: own, left: own[0]?.x1 ?? 0, right: own.at(-1)?.x2 ?? 0 };
   });
   return inRows(spans)
     .map((story) => ({ ...story, y: top + story.row * ROWS.track }))
@@ -130,16 +149,26 @@ function inRows<T extends { readonly left: number; readonly right: number }>(spa
     });
 }
 
-/** As many of the moments as the axis has room for. */
-function ticksOf(moments: { x: number; at: number }[]) {
-  let last = { x: -BETWEEN_TICKS, at: -Infinity };
-  return moments
-    .sort((a, b) => a.x - b.x)
-    .filter((moment) => {
-      const hasRoom = moment.at > last.at && moment.x - last.x >= BETWEEN_TICKS;
-      if (hasRoom) last = moment;
-      return hasRoom;
-    });
+interface Tick {
+  readonly x: number;
+  readonly text: string;
+}
+
+/** As many of the moments as the axis has room for, up to `limit`. One in the second of the tick before it says how much later it was. */
+function ticksOf(moments: { x: number; at: number }[], now: number, limit: number): Tick[] {
+  const ticks: Tick[] = [];
+  let right = -Infinity;
+  let last = -Infinity;
+  for (const { x, at } of moments.sort((a, b) => a.x - b.x)) {
+    const clock = formatClock(at, now);
+    const text = ticks.length > 0 && formatClock(last, now) === clock ? `+${formatDuration(at - last)}` : clock;
+    const half = (text.length * SMALL_CHARACTER) / 2;
+    if (at <= last || x - half < right + BETWEEN_TICKS || x + half > limit) continue;
+    ticks.push({ x, text });
+    right = x + half;
+    last = at;
+  }
+  return ticks;
 }
 
 /** A longer pause says how long it was. */
@@ -152,36 +181,76 @@ export interface Point {
   readonly room?: number;
 }
 
+/** As wide as `room`, if distances in time can shrink or grow to it. */
+function placeInto(points: readonly Point[], room: number) {
+  let placed = place(points, LEAST_SCALE);
+  if (placed.width > room) return placed;
+  let [low, high] = [LEAST_SCALE, MOST_SCALE];
+  for (let step = 0; step < SCALE_STEPS; step++) {
+    const scale = (low + high) / 2;
+    const other = place(points, scale);
+    if (other.width > room) high = scale;
+    else [low, placed] = [scale, other];
+  }
+  return placed;
+}
+
 /**
  * Time as a distance, so that milliseconds and minutes fit into one picture. A later moment lies to the right of everything of an earlier
- * one; points of one moment and row keep their order. The result `xs` goes from 0 to `width`.
+ * one. Points of one moment begin at one place, unless one needs room after another of its row. `xs` goes from 0 to `width`.
  */
-export function place(points: readonly Point[]) {
+export function place(points: readonly Point[], scale = 1) {
   const xs = points.map(() => 0);
   const pauses: { x1: number; x2: number; ms: number }[] = [];
-  const lastInRow: Record<string, number> = {};
-  const order = points.map((point, index) => ({ ...point, index })).sort((a, b) => a.at - b.at);
+  const lastInRow = new Map<string, number>();
+  const roomFor = ({ row = "", room = 0 }: Point) => (lastInRow.get(row) ?? -room) + room;
   let width = 0;
-  let base = 0;
-  let moment = order[0]?.at ?? 0;
-  for (const { at, row = "", room, index } of order) {
-    const ms = at - moment;
-    if (ms > 0) {
-      base = width + distanceOf(ms);
-      if (ms >= PAUSE_MS) pauses.push({ x1: width, x2: base, ms });
-      moment = at;
+  let last: number | null = null;
+  for (const moment of momentsOf(points)) {
+    const { at, first, all } = moment;
+    const ms = last === null ? 0 : at - last;
+    const begin = last === null ? 0 : width + distanceOf(ms, scale);
+    const base = Math.max(begin, ...first.map(roomFor));
+    if (ms >= PAUSE_MS) pauses.push({ x1: width, x2: base, ms });
+    for (const [index, point] of all) {
+      const x = Math.max(base, roomFor(point));
+      lastInRow.set(point.row ?? "", x);
+      xs[index] = x;
+      width = Math.max(width, x);
     }
-    const x = room === undefined ? base : Math.max(base, (lastInRow[row] ?? -room) + room);
-    lastInRow[row] = x;
-    xs[index] = x;
-    width = Math.max(width, x);
+    last = at;
   }
   return { xs, pauses, width };
 }
 
-/** Between two moments: 9 px for a millisecond, 67 px for 5 s, 130 px for an hour. */
-function distanceOf(ms: number): number {
-  return 8 + 22 * Math.log10(1 + ms / 10);
+interface Moment {
+  readonly at: number;
+  /** The first point of each row. */
+  readonly first: Point[];
+  readonly all: (readonly [index: number, point: Point])[];
+}
+
+/** Ascending; the points of each in their order. */
+function momentsOf(points: readonly Point[]): Moment[] {
+  const moments: Moment[] = [];
+  for (const [index, point] of [...points.entries()].sort(([, a], [, b]) => a.at - b.at)) {
+    const known = moments.at(-1);
+    const moment = known?.at === point.at ? known : { at: point.at, first: [], all: [] };
+    if (moment !== known) moments.push(moment);
+    if (!moment.first.some(({ row }) => row === point.row)) moment.first.push(point);
+    moment.all.push([index, point]);
+  }
+  return moments;
+}
+
+/** Between two moments: 9 px for a millisecond, 67 px for 5 s, 130 px for an hour. A pause has room for its length. */
+function distanceOf(ms: number, scale: number): number {
+  const distance = (8 + 22 * Math.log10(1 + ms / 10)) * scale;
+  return ms < PAUSE_MS ? distance : Math.max(distance, 8 + pauseText(ms).length * SMALL_CHARACTER);
+}
+
+export function pauseText(ms: number): string {
+  return `⋯ ${formatDuration(ms)}`;
 }
 
 interface Stretch {
@@ -189,12 +258,14 @@ interface Stretch {
   readonly kind: string;
   readonly from: number;
   readonly to: number;
+  readonly word: string;
+  /** The same, after the event's sequence. */
   readonly text: string;
 }
 
 const STRETCH_WORDS: Readonly<Record<string, string>> = { late: "recorded", dead: "dead letter" };
 
-export function shortened(text: string): string {
+function shortened(text: string): string {
   return text.length > 13 ? `${text.slice(0, 12)}…` : text;
 }
 
@@ -205,6 +276,7 @@ function stretchesOf(event: DrawnEvent, now: number): Stretch[] {
     kind,
     from,
     to,
+    word,
     text: `${sequence} ${shortened(word)}`,
   });
   const all = attempts.map(({ at, durationMs, errorCode }, index) => {
@@ -289,8 +361,7 @@ function bandOf({ reason, from, to, since, end, sequences, gap }: Wait): Band {
   const verb = sequences.length > 1 ? "wait" : "waits";
   const waited = until === null ? verb : `waited ${formatDuration(until - since)}`;
   const text = `${names} ${waited} ${waitCause({ reason, from, to })}`;
-  if (gap === null) return { kind: until === null ? "open" : reason, since, until, text };
-  if (until === null) return { kind: "open", since, until, text: `${text}: still missing` };
-  if (gap.skipped) return { kind: "skipped", since, until, text: `${text}: skipped` };
-  return { kind: "filled", since, until, text: `${text}: then it came` };
+  if (until === null) return { kind: "open", since, until, text };
+  if (gap?.skipped) return { kind: "skipped", since, until, text: `${text}: skipped` };
+  return { kind: reason, since, until, text };
 }

@@ -2,14 +2,14 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { DrawnEvent, DrawnGap, Message, MessageEvent } from "../api.ts";
-import { ActButtons, type ActName, Asking, say, sayWhy, useRights } from "./acts.tsx";
+import { ActButtons, type ActName, Asking, CopyButton, sayWhy, useRights } from "./acts.tsx";
 import { get, post } from "./api.ts";
 import { formatClock, formatDuration, formatTime } from "./format.ts";
 import { useData } from "./live.ts";
 import { type Column, Confirm, DataTable, ErrorNote, StateBadge } from "./parts.tsx";
 import { href } from "./router.ts";
-import { cursorOf, fateOf, holdOf, marksOf, rangeOf, statusOf, summaryOf } from "./story.ts";
-import { Legend, Timeline } from "./timeline.tsx";
+import { fateOf, holdOf, marksOf, progressOf, rangeOf, statusOf, summaryOf } from "./story.ts";
+import { Timeline } from "./timeline.tsx";
 
 /** The acts that make a message go on, by its status. */
 const GO_ON: Partial<Readonly<Record<Message["status"], readonly ActName[]>>> = {
@@ -51,8 +51,7 @@ export function MessageView({ id, params }: MessageViewProps) {
       <Head message={data} known={known} reload={reload} onReveal={setRevealed} />
       <section class="panel">
         <h2>What happened</h2>
-        <Timeline drawing={drawing} cursor={cursorOf(data)} selected={shown?.id ?? null} onSelect={onSelect} />
-        <Legend />
+        <Timeline drawing={drawing} selected={shown?.id ?? null} onSelect={onSelect} />
       </section>
       {shown && drawn && (
         <EventDetail event={withRevealed(shown, known)} drawn={drawn} now={drawing.now} reload={reload} />
@@ -77,13 +76,15 @@ interface HeadProps {
 }
 
 function Head({ message, known, reload, onReveal }: HeadProps) {
-  const { lane, status, drawing } = message;
+  const { lane, status, drawing, readyAt } = message;
   const { messageId } = known;
+  const progress = progressOf(message);
   const facts = {
     [message.tag === "single" ? "Source" : "API client"]: message.apiClientId || "–",
     "Other party": known.peer ?? "–",
     Reference: known.externalReference ?? "–",
-    Status: [statusOf(message), cursorOf(message)].filter(Boolean).join(", "),
+    Status: statusOf(message),
+    ...(progress !== null && { "Finished up to": progress }),
   };
   return (
     <>
@@ -91,27 +92,15 @@ function Head({ message, known, reload, onReveal }: HeadProps) {
         <h1>
           Message <code>{messageId || "no id"}</code>
         </h1>
-        {messageId && (
-          <button type="button" onClick={() => copy(messageId)}>
-            Copy id
-          </button>
-        )}
+        {messageId && <CopyButton text={messageId} label="Copy id" />}
         <Reveal lane={lane} isRevealed={known.revealed} onReveal={onReveal} />
         <ActButtons acts={GO_ON[status] ?? []} of={`api/messages/${lane}`} onDone={reload} />
       </div>
       <p class="summary">
-        <b>{summaryOf(drawing, failureCode(message))}</b>
+        <b>{summaryOf(drawing, { code: failureCode(message), readyAt })}</b>
       </p>
       <FactList of={facts} />
     </>
-  );
-}
-
-function copy(text: string): void {
-  const copied = navigator.clipboard?.writeText(text) ?? Promise.reject();
-  copied.then(
-    () => say("Copied."),
-    () => say("The browser does not allow this page to copy: select the id instead."),
   );
 }
 
@@ -194,8 +183,8 @@ function EventDetail({ event, drawn, now, reload }: EventDetailProps) {
       </div>
       <FactList of={factsOf(event, drawn, now)} />
       <h3>
-        Attempts: {drawn.attemptCount}
-        {drawn.attempts.length === 0 && ", none failed"}
+        Attempts: {drawn.attemptCount || "none yet"}
+        {drawn.attemptCount > 0 && drawn.attempts.length === 0 && ", none failed"}
       </h3>
       <ol>
         {drawn.attempts.map(({ attempt, at, durationMs, errorCode, error }) => (
@@ -290,7 +279,7 @@ function storyColumns(now: number): readonly Column<DrawnEvent>[] {
     { name: "held", title: "Waited", cell: ({ held }) => (held ? holdOf(held, now) : "no") },
     { name: "started", title: "Started", cell: ({ startedAt }) => formatTime(startedAt) },
     { name: "state", title: "State", cell: (event) => <StateBadge {...event} /> },
-    { name: "fate", title: "What became of it", cell: (event) => fateOf(event, now) },
+    { name: "fate", title: "Result", cell: (event) => fateOf(event, now) },
   ];
 }
 

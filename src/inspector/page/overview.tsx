@@ -31,16 +31,33 @@ export function OverviewView() {
   return (
     <>
       <h1>Overview</h1>
+      <p class="summary">
+        <b>{healthOf(overview)}</b>
+      </p>
       <Gauges title="Now" gauges={nowOf(overview, samples)} />
       <Gauges title="Since the inbox was made" gauges={sinceOf(overview)} />
       <Charts samples={samples} />
       <div class="panels">
         <TablePanel title="Refused deliveries by reason" heads={["Reason", "Count"]} rows={largestFirst(rejections)} />
-        <TablePanel title="Deliveries by secret slot" heads={["Slot", "Count"]} rows={largestFirst(slots)} />
+        <TablePanel title="Deliveries by secret" heads={["Secret", "Count"]} rows={largestFirst(slots)} />
         <TablePanel title="Receivers" heads={["Host", "Process", "Seen"]} rows={receivers} />
       </div>
     </>
   );
+}
+
+/** What waits for somebody to act, in a sentence. */
+export function healthOf({ gauges }: Pick<Overview, "gauges">): string {
+  const { dead, quarantined, blockedLanes } = gauges;
+  const kinds: readonly (readonly [count: number, one: string, several: string])[] = [
+    [dead, "dead letter", "dead letters"],
+    [blockedLanes, "blocked message", "blocked messages"],
+    [quarantined, "quarantined body", "quarantined bodies"],
+  ];
+  const waiting = kinds.filter(([count]) => count > 0);
+  if (waiting.length === 0) return "Nothing needs you.";
+  const parts = waiting.map(([count, one, several]) => `${formatCount(count)} ${count === 1 ? one : several}`);
+  return `To act on: ${parts.join(", ")}.`;
 }
 
 function nowOf({ gauges, oldestPendingAt, newestSignedAt, now }: Overview, samples: readonly Sample[]): Gauge[] {
@@ -58,7 +75,7 @@ function nowOf({ gauges, oldestPendingAt, newestSignedAt, now }: Overview, sampl
     { name: "Accepted", value: rate("accepted") },
     { name: "Handled", value: rate("handled") },
     { name: "Refused", value: rate("rejected") },
-    { name: "Last signed", value: formatAge(newestSignedAt, now) },
+    { name: "Last delivery", value: formatAge(newestSignedAt, now) },
   ];
 }
 
@@ -245,7 +262,7 @@ function Chart({ title, unit, lines }: ChartProps) {
 const AUDIT_COLUMNS: readonly Column<AuditRecord>[] = [
   { name: "when", title: "When", cell: ({ at }) => formatTime(at) },
   { name: "who", title: "Who", cell: ({ by }) => <span title={by}>{by}</span> },
-  { name: "did", title: "Act", cell: ({ act }) => act.replaceAll("_", " ") },
+  { name: "did", title: "Action", cell: ({ act }) => act.replaceAll("_", " ") },
   { name: "what", title: "Detail", cell: ({ detail }) => <Detail text={detail} /> },
 ];
 
@@ -257,7 +274,12 @@ export function AuditView() {
       <div class="head">
         <h1>Audit</h1>
       </div>
-      <Listed isWhole pages={pages} empty="Nobody has acted yet." table={table} />
+      <Listed
+        isWhole
+        pages={pages}
+        empty="Nobody has acted yet. Each replay, discard, unblock and reveal is listed here, with who did it."
+        table={table}
+      />
     </>
   );
 }

@@ -1,6 +1,7 @@
 /** Small parts that every view uses: badges, notes, tables, pagers, dialogs, and a hook for events of the page. */
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { formatAge, formatClock, formatTime } from "./format.ts";
 
 export type Press = (event: TargetedMouseEvent<HTMLButtonElement>) => void;
 
@@ -82,10 +83,22 @@ export function Empty({ children }: { readonly children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }
 
+/** A time of day, and where there is room how long ago that was. */
+export function When({ at }: { readonly at: number | null }) {
+  if (at === null) return <>–</>;
+  return (
+    <span title={formatTime(at)}>
+      {formatClock(at)} <span class="ago muted">{formatAge(at)}</span>
+    </span>
+  );
+}
+
 export interface Column<Row> {
   /** Makes the class `c-…`, which sets the width. */
   readonly name: string;
   readonly title: string;
+  /** Has the row's link. Default: the first column. */
+  readonly isLink?: boolean;
   /** Hidden where there is little room. */
   readonly minor?: boolean;
   readonly cell: (row: Row) => ComponentChildren;
@@ -101,7 +114,7 @@ export interface DataTableProps<Row> {
   readonly hrefOf?: (row: Row) => string | null;
 }
 
-/** Rows of one height, so nothing moves when they change. The first cell is the row's link; a click anywhere in the row follows it. */
+/** Rows of one height, so nothing moves when they change. One cell has the row's link; a click anywhere in the row follows it. */
 export function DataTable<Row>({
   caption,
   columns,
@@ -137,9 +150,13 @@ interface RowProps<Row> {
 }
 
 function TableRow<Row>({ row, columns, href }: RowProps<Row>) {
+  const linkAt = Math.max(
+    0,
+    columns.findIndex(({ isLink }) => isLink),
+  );
   const cells = columns.map((column, index) => (
-    <td key={column.title} class={classOf(column)}>
-      {href !== null && index === 0 ? (
+    <td key={column.title} class={classOf(column)} data-title={column.title}>
+      {href !== null && index === linkAt ? (
         <a href={href} data-row>
           {column.cell(row)}
         </a>

@@ -4,11 +4,11 @@ import type { QuarantineDetail, QuarantinePage, QuarantineShape } from "../api.t
 import { ActButtons, type ActName, say, sayWhy, useRights } from "./acts.tsx";
 import { get, post } from "./api.ts";
 import { BulkButton } from "./bulk.tsx";
-import { formatClock, formatCount, formatTime } from "./format.ts";
+import { formatCount, formatTime } from "./format.ts";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "./lists.tsx";
 import { useData } from "./live.ts";
 import { BodyText, FactList } from "./message.tsx";
-import { type Column, ErrorNote, Options, StateBadge } from "./parts.tsx";
+import { type Column, ErrorNote, Options, StateBadge, When } from "./parts.tsx";
 import { go, href } from "./router.ts";
 
 const BODY_ACTS: readonly ActName[] = ["replay_quarantined", "discard_quarantined"];
@@ -92,10 +92,10 @@ async function load({ state, reason }: Filter, after: number | undefined, signal
 const COLUMNS: readonly Column<QuarantineShape>[] = [
   { name: "event", title: "Reason", cell: ({ reason }) => reason },
   { name: "count", minor: true, title: "Bytes", cell: ({ bytes }) => formatCount(bytes) },
-  { name: "at", title: "Accepted", cell: ({ acceptedAt }) => formatClock(acceptedAt) },
+  { name: "at", title: "Accepted", cell: ({ acceptedAt }) => <When at={acceptedAt} /> },
   { name: "count", minor: true, title: "Secret", cell: ({ slot }) => slot },
   { name: "state", title: "State", cell: ({ state }) => <StateBadge state={state} /> },
-  { name: "acts", title: "Acts", cell: (row) => <BodyActs row={row} /> },
+  { name: "acts", title: "Actions", cell: (row) => <BodyActs row={row} /> },
 ];
 
 function List({ filter }: { readonly filter: Filter }) {
@@ -115,7 +115,7 @@ function List({ filter }: { readonly filter: Filter }) {
           <BulkButton key={act} act={act} which="all" what={what} work={isAny ? {} : { reason }} />
         ))}
       </p>
-      <Listed pages={pages} empty="Nothing here." table={table} />
+      <Listed pages={pages} empty="No body has this state and reason." table={table} />
     </>
   );
 }

@@ -2,11 +2,17 @@
 import type { Drawing, DrawnEnd, DrawnEvent, DrawnGap, DrawnHold, Message } from "../api.ts";
 import { formatClock, formatDuration } from "./format.ts";
 
-/** What the events that end a message report. A Map, because an event type may have the name of an object's own property. */
-const ENDS = new Map([
-  ["message.delivery", "Delivered"],
-  ["message.failed", "Not delivered"],
-  ["message.inbound", "Received"],
+interface Ending {
+  readonly word: string;
+  /** As a report, for an event that the application has not handled. */
+  readonly report: string;
+}
+
+/** What the events that end a message say. A Map, because an event type may have the name of an object's own property. */
+const ENDS: ReadonlyMap<string, Ending> = new Map([
+  ["message.delivery", { word: "Delivered", report: "The service reported it delivered" }],
+  ["message.failed", { word: "Not delivered", report: "The service reported that it failed" }],
+  ["message.inbound", { word: "Received", report: "Received" }],
 ]);
 
 /** `2`, or `2–4` */
@@ -23,31 +29,49 @@ function openGapOf({ gaps }: Drawing): DrawnGap | undefined {
   return gaps.find(({ until }) => until === null);
 }
 
-/** Did the customer get that message? If not, why? `code` is the reason of a failure. */
-export function summaryOf(drawing: Drawing, code: string | null = null): string {
+/** Did the customer get that message? If not, why? `code` is the reason of a failure, `readyAt` the end of a wait. */
+export function summaryOf(
+  drawing: Drawing,
+  { code = null, readyAt = null }: { readonly code?: string | null; readonly readyAt?: number | null } = {},
+): string {
   const { events, now } = drawing;
   const newestFirst = events.toSorted((a, b) => b.sequence - a.sequence || b.id - a.id);
   const end = newestFirst.find(({ eventType }) => ENDS.has(eventType));
   const shown = end ?? newestFirst.find(({ state }) => state === "dead") ?? newestFirst[0];
   if (shown === undefined) return "Its events are no longer kept.";
   const state = `${nameOf(shown)} ${fateOf(shown, now)}.`;
-  if (end !== undefined) {
+  const ending = end && ENDS.get(end.eventType);
+  if (end && ending) {
+    const isHandled = end.state === "done" && end.outcome === "handled";
     const why = code !== null && end.eventType === "message.failed" ? `: ${code}` : "";
-    return `${ENDS.get(end.eventType)}${why}. ${state}`;
+    const next = end.state === "pending" ? `Not handled yet: ${delayOf(end, { readyAt, now })}.` : state;
+    return `${isHandled ? ending.word : ending.report}${why}. ${next}`;
   }
   const gap = openGapOf(drawing);
   if (gap !== undefined) {
-    const missing = gap.from === gap.to ? `sequence ${gap.from} is` : `sequences ${rangeOf(gap)} are`;
-    return `Not known yet: ${missing} missing, waiting since ${formatClock(gap.since, now)}.`;
+    const verb = gap.from === gap.to ? "is" : "are";
+    return `Not known yet: ${sequencesOf(gap)} ${verb} missing, waiting since ${formatClock(gap.since, now)}.`;
   }
-  return drawing.order === "sequence" && shown.sequence > 0 ? `Not known yet: ${state}` : state;
+  return drawing.order === "sequence" && shown.sequence > 0 ? `Its end is not reported yet. ${state}` : state;
+}
+
+/** Why an event is not handled yet. */
+function delayOf(event: DrawnEvent, { readyAt, now }: { readonly readyAt: number | null; readonly now: number }) {
+  const { held } = event;
+  if (held?.reason !== "gap" || held.until !== null || readyAt === null) return `it ${fateOf(event, now)}`;
+  return `waiting for ${sequencesOf(held)} until ${formatClock(readyAt, now)}`;
+}
+
+/** `sequence 2`, `sequences 2–4` */
+function sequencesOf(range: Pick<DrawnHold, "from" | "to">): string {
+  return `${range.from === range.to ? "sequence" : "sequences"} ${rangeOf(range)}`;
 }
 
 /** The status of a message. */
 export function statusOf({ status, readyAt, drawing }: Pick<Message, "status" | "readyAt" | "drawing">): string {
   const gap = openGapOf(drawing);
   const at = readyAt === null ? "soon" : formatClock(readyAt, drawing.now);
-  const cause = gap === undefined ? "a missing event" : `sequence ${rangeOf(gap)}`;
+  const cause = gap === undefined ? "a missing event" : sequencesOf(gap);
   const texts = {
     gap: drawing.order === "position" ? `Held back until ${at}` : `Waits for ${cause} until ${at}`,
     blocked: "Blocked behind a dead letter",
@@ -66,21 +90,21 @@ function idleStatus({ events }: Drawing): string {
   return dead === 1 ? `${finished}, with a dead letter` : finished;
 }
 
-/** Empty for a message without order. */
-export function cursorOf({ tag, cursor }: Pick<Message, "tag" | "cursor">): string {
-  if (tag !== "outbound") return "";
-  return cursor === null ? "no cursor yet" : `cursor ${cursor}`;
+/** How far a message has come; null for a message without order. */
+export function progressOf({ tag, cursor }: Pick<Message, "tag" | "cursor">): string | null {
+  if (tag !== "outbound") return null;
+  return cursor === null ? "nothing yet" : `sequence ${cursor}`;
 }
 
 export function endOf({ state, eventType }: DrawnEnd): string {
   const words = {
     ended: "Ended",
     open: "All finished",
-    waiting: "Waits",
+    waiting: "Waiting",
     blocked: "Blocked",
     failed: "Dead letter",
   };
-  return (state === "ended" && ENDS.get(eventType ?? "")) || words[state];
+  return (state === "ended" && ENDS.get(eventType ?? "")?.word) || words[state];
 }
 
 /** What became of an event, as the end of a sentence. */
@@ -96,7 +120,10 @@ export function fateOf(event: DrawnEvent, now: number): string {
     return `came at ${formatClock(event.acceptedAt, now)}, and the application has no handler for it`;
   if (state === "done")
     return `${late ? "came late, and " : ""}was handled ${finished}${replayed ? " by a replay" : attempt}`;
-  if (held?.until === null) return `has waited ${waitCause(held)} since ${formatClock(held.since, now)}`;
+  if (held?.until === null) {
+    const cause = held.reason === "gap" ? `for ${sequencesOf(held)}` : waitCause(held);
+    return `has waited ${cause} since ${formatClock(held.since, now)}`;
+  }
   if (code) return `failed with ${code}, and will be tried again`;
   return event.startedAt === null || replayed ? "waits to be handled" : "is being handled";
 }
@@ -106,6 +133,14 @@ export function holdOf(hold: DrawnHold, now: number): string {
   const cause = waitCause(hold);
   if (hold.until === null) return `has waited ${cause} since ${formatClock(hold.since, now)}`;
   return `waited ${formatDuration(hold.until - hold.since)} ${cause}`;
+}
+
+/** The same with its outcome: `waited 2.1 s for 2: skipped` */
+export function holdWords(hold: DrawnHold, { gaps, now }: Drawing): string {
+  const { reason, from, to } = hold;
+  const isSkipped =
+    reason === "gap" && gaps.some((gap) => gap.skipped && gap.from <= (to ?? 0) && (from ?? 0) <= gap.to);
+  return isSkipped ? `${holdOf(hold, now)}: skipped` : holdOf(hold, now);
 }
 
 export function waitCause(hold: Pick<DrawnHold, "reason" | "from" | "to">): string {

@@ -1,46 +1,68 @@
-/** The drawing of a message: above, what arrived when; below, what was handled when; between them, what was waited for. */
+/**
+ * The drawing of a message: above, what arrived when; below, what was handled when; between them, what was waited for. Where that is too
+ * wide, the events are drawn one below the other.
+ */
 import type { TargetedKeyboardEvent } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Drawing, DrawnEvent } from "../api.ts";
-import { formatClock, formatDuration } from "./format.ts";
-import { type Bar, layout, ROWS, type Story, shortened } from "./layout.ts";
-import { endOf, eventWords } from "./story.ts";
+import { formatClock } from "./format.ts";
+import { type Bar, halfOf, layout, pauseText, ROWS, repeatsOf, type Story } from "./layout.ts";
+import { endOf, eventWords, holdWords } from "./story.ts";
+
+/** The width of the rows' names. */
+const NAMES_WIDTH = 62;
 
 export interface TimelineProps {
   readonly drawing: Drawing;
-  readonly cursor: string;
   readonly selected: number | null;
   readonly onSelect: (id: number) => void;
 }
 
-export function Timeline({ drawing, cursor, selected, onSelect }: TimelineProps) {
+type Placed = ReturnType<typeof layout>;
+
+interface PictureProps extends TimelineProps {
+  readonly placed: Placed;
+}
+
+export function Timeline(props: TimelineProps) {
+  const { drawing } = props;
   const [box, room] = useWidth();
+  const placed = useMemo(() => layout(drawing, room - NAMES_WIDTH), [drawing, room]);
+  const fits = placed.width <= room - NAMES_WIDTH;
+  return (
+    <div class="timeline" ref={box}>
+      {/* Not before the width is known, which is before anything is painted. */}
+      {room > 0 && (fits ? <Picture placed={placed} {...props} /> : <Rail placed={placed} {...props} />)}
+    </div>
+  );
+}
+
+function Picture({ placed, drawing, selected, onSelect }: PictureProps) {
   // When only the selection changes, the shapes stay as they are.
-  const { placed, marks, words, backdrop } = useMemo(() => {
-    const placed = layout(drawing, room);
+  const { marks, words, backdrop } = useMemo(() => {
     const marks = placed.stories.map((story) => ({
       id: story.event.id,
       label: eventWords(story.event, drawing),
       shapes: <Shapes {...story} />,
     }));
     const words = placed.stories.map((story) => <Words key={story.event.id} {...story} />);
-    return { placed, marks, words, backdrop: <Backdrop placed={placed} drawing={drawing} cursor={cursor} /> };
-  }, [drawing, room, cursor]);
+    return { marks, words, backdrop: <Backdrop placed={placed} drawing={drawing} /> };
+  }, [placed, drawing]);
   const { width, height, top } = placed;
   return (
-    <div class="timeline">
-      <svg width="62" height={height} aria-hidden="true">
-        <text class="strong" y={ROWS.mark + 4}>
-          Arrived
-        </text>
-        <text class="strong" y={(ROWS.bands + top) / 2 - 4}>
-          Waited
-        </text>
-        <text class="strong" y={top + 16}>
-          Handled
-        </text>
-      </svg>
-      <div class="timeline-box" ref={box}>
+    <>
+      <div class="picture">
+        <svg width={NAMES_WIDTH} height={height} aria-hidden="true">
+          <text class="strong" y={ROWS.mark + 4}>
+            Arrived
+          </text>
+          <text class="strong" y={(ROWS.bands + top) / 2 - 4}>
+            Waited
+          </text>
+          <text class="strong" y={top + 16}>
+            Handled
+          </text>
+        </svg>
         {/* biome-ignore lint/a11y/useSemanticElements: HTML has no group for shapes */}
         <svg
           role="group"
@@ -71,7 +93,53 @@ export function Timeline({ drawing, cursor, selected, onSelect }: TimelineProps)
           </g>
         </svg>
       </div>
+      <Legend />
+    </>
+  );
+}
+
+/** The events from top to bottom, each with what it waited for and its attempts. Its words need no legend. */
+function Rail({ placed, drawing, selected, onSelect }: PictureProps) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form
+    <div class="rail" role="group" aria-label={`Timeline of ${placed.stories.length} events`} onKeyDown={onKey}>
+      {placed.stories.map(({ event, name, flags, bars }) => (
+        <button
+          key={event.id}
+          type="button"
+          class={event.id === selected ? "story selected" : "story"}
+          tabindex={event.id === selected ? 0 : -1}
+          aria-pressed={event.id === selected}
+          onClick={() => onSelect(event.id)}
+        >
+          <span class="sr-only">{event.sequence}</span>
+          <svg viewBox={`0 ${ROWS.mark - 15} 60 30`} width="60" height="30" aria-hidden="true">
+            <path class="mark" d={markPath(30, event)} />
+            <text class="middle strong" x="30" y={ROWS.mark + 5}>
+              {event.sequence}
+            </text>
+          </svg>
+          <b>
+            {name} <span class="warn">{[repeatsOf(event), flags].filter(Boolean).join(" ")}</span>
+          </b>
+          <span class="muted">{formatClock(event.acceptedAt, drawing.now)}</span>
+          {event.held && <Step kind="waited" text={holdWords(event.held, drawing)} />}
+          {bars.map(({ kind, word, to }, index) => (
+            <Step key={index} kind={kind} text={word} time={formatClock(to, drawing.now)} />
+          ))}
+        </button>
+      ))}
     </div>
+  );
+}
+
+function Step({ kind, text, time = "" }: { readonly kind: string; readonly text: string; readonly time?: string }) {
+  return (
+    <>
+      <Icon kind={kind} />
+      <span>{text}</span>
+      <span class="muted">{time}</span>
+    </>
   );
 }
 
@@ -88,12 +156,12 @@ function useWidth() {
 }
 
 /** Arrows go from event to event; Enter and the space bar press one. */
-function onKey(event: TargetedKeyboardEvent<SVGSVGElement>): void {
+function onKey(event: TargetedKeyboardEvent<Element>): void {
   const { key, target, currentTarget } = event;
-  if (!(target instanceof SVGElement)) return;
+  if (!(target instanceof SVGElement || target instanceof HTMLElement)) return;
   if (key === "Enter" || key === " ") target.dispatchEvent(new MouseEvent("click", { bubbles: true }));
   else {
-    const all = [...currentTarget.querySelectorAll<SVGElement>(".story")];
+    const all = [...currentTarget.querySelectorAll<SVGElement | HTMLElement>(".story")];
     const next = neighbourOf(all, all.indexOf(target), key);
     if (next === undefined) return;
     next.focus();
@@ -101,11 +169,13 @@ function onKey(event: TargetedKeyboardEvent<SVGSVGElement>): void {
   event.preventDefault();
 }
 
-function neighbourOf(all: readonly SVGElement[], at: number, key: string): SVGElement | undefined {
+function neighbourOf<T extends Element>(all: readonly T[], at: number, key: string): T | undefined {
   switch (key) {
     case "ArrowRight":
+    case "ArrowDown":
       return all[at + 1];
     case "ArrowLeft":
+    case "ArrowUp":
       return all[at - 1];
     case "Home":
       return all[0];
@@ -116,14 +186,8 @@ function neighbourOf(all: readonly SVGElement[], at: number, key: string): SVGEl
   }
 }
 
-interface BackdropProps {
-  readonly placed: ReturnType<typeof layout>;
-  readonly drawing: Drawing;
-  readonly cursor: string;
-}
-
 /** Everything that does not belong to a single event. */
-function Backdrop({ placed, drawing, cursor }: BackdropProps) {
+function Backdrop({ placed, drawing }: Pick<PictureProps, "placed" | "drawing">) {
   const { pauses, ticks, bands, stories, end, now, height, top } = placed;
   return (
     <>
@@ -131,24 +195,24 @@ function Backdrop({ placed, drawing, cursor }: BackdropProps) {
         <g key={x1}>
           <rect class="pause" x={x1 + 2} y={ROWS.axis} width={x2 - x1 - 4} height={height - ROWS.axis} />
           <text class="small" x={(x1 + x2) / 2} y={ROWS.axis - 5}>
-            ⋯ {formatDuration(ms)}
+            {pauseText(ms)}
           </text>
         </g>
       ))}
       <path class="axis" d={`M0 ${ROWS.axis}H${end}M0 ${ROWS.mark}H${end}M0 ${top + 12}H${end + 14}`} />
-      {ticks.map(({ x, at }, index) => (
+      {ticks.map(({ x, text }) => (
         <g key={x}>
           <path class="axis" d={`M${x} ${ROWS.axis - 4}v8`} />
           <text class="small" x={x} y="14">
-            {tickText(at, ticks[index - 1]?.at, drawing.now)}
+            {text}
           </text>
         </g>
       ))}
       {stories.map(({ event, x, y, bars: [bar] }) => bar && <Way key={event.id} from={x} to={bar.x1 + 12} y={y} />)}
-      {bands.map(({ kind, x1, x2, y, text, textX }, index) => (
+      {bands.map(({ kind, x1, x2, y, text }, index) => (
         <g key={index} class={`${kind === "turn" ? "muted" : "warn"} ${kind}`}>
-          <rect x={x1} y={y} width={Math.max(2, x2 - x1)} height={ROWS.band - 3} />
-          <text class="halo" x={textX} y={y + 14}>
+          <rect x={x1} y={y} width={x2 - x1} height={ROWS.band - 3} rx="4" />
+          <text x={x1 + 8} y={y + 14}>
             {text}
           </text>
         </g>
@@ -156,27 +220,19 @@ function Backdrop({ placed, drawing, cursor }: BackdropProps) {
       {now !== null && (
         <>
           <path class="way open" d={`M${now} ${ROWS.axis}V${height}`} />
-          <text class="small" x={now} y={ROWS.axis - 5}>
+          <text class="small" x={now} y="14">
             now
           </text>
         </>
       )}
       <g class="muted">
-        <rect x={end + 14} y={top - 9} width="108" height="42" rx="4" />
-        <text class="strong" x={end + 24} y={top + 8}>
+        <rect x={end + 14} y={top} width="108" height={ROWS.bar} rx="4" />
+        <text class="middle strong" x={end + 68} y={top + 16}>
           {endOf(drawing.end)}
-        </text>
-        <text x={end + 24} y={top + 24}>
-          {cursor}
         </text>
       </g>
     </>
   );
-}
-
-function tickText(at: number, before: number | undefined, now: number): string {
-  const text = formatClock(at, now);
-  return before !== undefined && formatClock(before, now) === text ? `+${formatDuration(at - before)}` : text;
 }
 
 /** The line from an event's mark to its first bar. */
@@ -184,11 +240,6 @@ function Way({ from, to, y }: { readonly from: number; readonly to: number; read
   const start = ROWS.mark + 13;
   const middle = (start + y) / 2;
   return <path class="way" d={`M${from} ${start}C${from} ${middle} ${to} ${middle} ${to} ${y}`} />;
-}
-
-/** Half the width of an event's mark. */
-function halfOf({ sequence }: DrawnEvent): number {
-  return `${sequence}`.length * 4 + 9;
 }
 
 /** A box with round ends, or with pointed ones for a late event. */
@@ -228,24 +279,21 @@ function BarShape({ bar: { kind, x1, x2 }, before, y }: { bar: Bar; before: Bar 
 }
 
 /** Apart from the shapes: as part of the button, they would have to be part of its label. */
-function Words({ event, flags, x, bars, y }: Story) {
-  const { sequence, eventType, duplicates } = event;
+function Words({ event, name, flags, x, bars, y }: Story) {
   return (
     <>
       <text class="middle strong" x={x} y={ROWS.mark + 5}>
-        {sequence}
+        {event.sequence}
       </text>
       <text class="middle" x={x} y={ROWS.mark - 32}>
-        {shortened(eventType.replace(/^message\./, ""))}
+        {name}
       </text>
       <text class="middle flag" x={x} y={ROWS.mark - 19}>
         {flags}
       </text>
-      {duplicates > 0 && (
-        <text class="flag" x={x + halfOf(event) + 3} y={ROWS.mark + 14}>
-          ×{duplicates + 1}
-        </text>
-      )}
+      <text class="flag" x={x + halfOf(event) + 3} y={ROWS.mark + 14}>
+        {repeatsOf(event)}
+      </text>
       {bars.map(({ x1, text }) => (
         <text key={x1} x={x1 + 24} y={y + 16}>
           {text}
@@ -275,6 +323,7 @@ const SHAPES: Readonly<Record<string, ShapeOf>> = {
   late: { colour: "warn", path: "M6 1l5 5l-5 5l-5-5z", meaning: "late: only recorded" },
   open: { colour: "wait", path: `${RING}M6 3.5v3l2 1`, meaning: "in progress" },
   before: { colour: "muted", path: "M3 2l6 4l-6 4z" },
+  waited: { colour: "warn", path: "M4 2v8M8 2v8" },
   conflict: { colour: "warn", path: "M6 1l5.5 10h-11zM6 4.5v3M6 9v.5", meaning: "came again with other content" },
 };
 
@@ -283,18 +332,23 @@ function Shape({ kind, x = 0, y = 0 }: { readonly kind: string; readonly x?: num
   return <path class={colour} d={path} transform={`translate(${x} ${y})`} />;
 }
 
+function Icon({ kind }: { readonly kind: string }) {
+  return (
+    <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">
+      <Shape kind={kind} />
+    </svg>
+  );
+}
+
 /** What the shapes of the drawing mean. */
-export function Legend() {
+function Legend() {
   return (
     <ul class="legend" aria-label="Shapes of the drawing">
       {Object.entries(SHAPES).map(
         ([kind, { meaning }]) =>
           meaning && (
             <li key={kind}>
-              <svg width="12" height="12" aria-hidden="true">
-                <Shape kind={kind} />
-              </svg>{" "}
-              {meaning}
+              <Icon kind={kind} /> {meaning}
             </li>
           ),
       )}

@@ -27,8 +27,10 @@ async function askedAnew(page: Page, act: () => Promise<unknown>): Promise<void>
   await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
 }
 
-function rowsOf(page: Page): Promise<string[]> {
-  return page.locator("main tbody tr").allTextContents();
+/** Without how long ago something was, which changes by itself. */
+async function rowsOf(page: Page): Promise<string[]> {
+  const rows = await page.locator("main tbody tr").allTextContents();
+  return rows.map((row) => row.replace(/\d+ \w+ ago/, ""));
 }
 
 function button(page: Page, name: string): Promise<void> {

@@ -102,7 +102,7 @@ describe("a message that goes on", () => {
     const { page } = await visit(desk, `message/${await laneOf(desk, MESSAGES.waiting)}`);
     const summary = page.locator("main .summary");
     await summary.waitFor();
-    expect(await summary.textContent()).toMatch(/has waited for 2/);
+    expect(await summary.textContent()).toMatch(/waiting for sequence 2 until/);
     const [, sent] = lifecycle({ messageId: MESSAGES.waiting, occurredAt: Date.now() });
     await desk.receiver.handle(incomingOf(signedRequest(sent ?? "")));
     await expect.poll(() => summary.textContent(), { timeout: 10_000 }).toMatch(/was handled/);

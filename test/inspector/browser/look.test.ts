@@ -41,9 +41,10 @@ async function viewsOf(desk: Desk): Promise<readonly string[]> {
 /** For nine views on a machine that is busy: axe takes a second of an idle one for each. */
 const LOOK_MS = 120_000;
 
-/** Each view in both widths and both schemes; which of them go together makes no difference to what is looked for. */
 const LOOKS = [
   { name: "1440 px, light", viewport: WIDE, colorScheme: "light" },
+  { name: "1440 px, dark", viewport: WIDE, colorScheme: "dark" },
+  { name: "360 px, light", viewport: NARROW, colorScheme: "light" },
   { name: "360 px, dark", viewport: NARROW, colorScheme: "dark" },
 ] as const;
 
@@ -65,6 +66,121 @@ describe.each(LOOKS)("at $name", ({ viewport, colorScheme }) => {
     },
     LOOK_MS,
   );
+});
+
+/** Words of the drawing that run into others, out of their box, or out of the drawing. */
+const CLASHES = `(() => {
+  const svg = document.querySelector("main svg[role=group]");
+  const boxOf = (element) => element.getBoundingClientRect();
+  const meets = (a, b) => a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+  const holds = (a, b) => a.left <= b.left && b.right <= a.right && a.top <= b.top + 2 && b.bottom <= a.bottom + 2;
+  const words = [...svg.querySelectorAll("text")].filter(({ textContent }) => textContent !== "");
+  const boxes = [...svg.querySelectorAll("rect:not(.pause), .mark")].map(boxOf);
+  return words.flatMap((one, index) => {
+    const name = one.textContent;
+    const box = boxOf(one);
+    return [
+      ...words.slice(index + 1).filter((other) => meets(box, boxOf(other))).map((other) => name + " runs into " + other.textContent),
+      ...boxes.filter((other) => meets(box, other) && !holds(other, box)).map(() => name + " runs out of its box"),
+      ...(holds(boxOf(svg), box) ? [] : [name + " runs out of the drawing"]),
+    ];
+  });
+})()`;
+const DRAWN = Object.entries(MESSAGES).map(([name, messageId]) => ({ name, messageId }));
+
+describe("at 1440 px", () => {
+  it("a drawing uses the width, and its words stay in their places", async () => {
+    const desk = await deskOfTest();
+    const { page, go } = await visit(desk);
+    const found: string[] = [];
+    for (const { name, messageId } of DRAWN) {
+      await go(await messageView(desk, messageId));
+      await page.locator("main svg[role=group]").waitFor();
+      found.push(...(await page.evaluate<readonly string[]>(CLASHES)).map((clash) => `${name}: ${clash}`));
+      const used = await page.evaluate<number>(
+        `document.querySelector(".picture").scrollWidth / document.querySelector(".timeline").clientWidth`,
+      );
+      if (used > 1 || used < 0.5) found.push(`${name} uses ${used} of the width`);
+    }
+    expect(found).toEqual([]);
+  });
+
+  it("the list shows each message's id whole, as a link, below a head that stays in sight", async () => {
+    const desk = await deskOfTest();
+    const { page } = await visit(desk);
+    const link = page.getByRole("link", { name: MESSAGES.inbound });
+    await link.first().waitFor();
+    expect(await link.first().getAttribute("href")).toMatch(/^#\/message\/\d+/);
+    expect(
+      await page.locator(".c-message").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth)),
+    ).toEqual([]);
+    await page.mouse.wheel(0, 600);
+    await expect.poll(() => page.evaluate("scrollY")).toBe(600);
+    expect((await page.locator("th").first().boundingBox())?.y).toBe(0);
+  });
+});
+
+describe("at 390 px", () => {
+  const PHONE = { width: 390, height: 844 };
+  /** Elements that are cut, or that leave the window. */
+  const cut = (page: Page, selector: string) =>
+    page
+      .locator(selector)
+      .evaluateAll(
+        (all, width) =>
+          all
+            .filter((one) => one.scrollWidth > one.clientWidth || one.getBoundingClientRect().right > width)
+            .map(({ textContent }) => textContent),
+        PHONE.width,
+      );
+
+  it("the list keeps the message's id and its state, both whole, and folds its filters", async () => {
+    const desk = await deskOfTest();
+    const { page } = await visit(desk, "events?type=message.sent", { viewport: PHONE });
+    await page.locator("main tbody [data-row]").first().waitFor();
+    expect(await page.locator("main .c-message:visible, main .badge:visible").count()).toBeGreaterThan(20);
+    expect(await cut(page, "main tbody td:is(.c-message, .c-state, .c-time)")).toEqual([]);
+    const field = page.getByLabel("Error code");
+    expect(await field.isVisible()).toBe(false);
+    await page.getByRole("button", { name: "Filters (1 set)" }).click();
+    expect(await field.isVisible()).toBe(true);
+  });
+
+  it("a drawing is whole, and can be walked through with the arrows", async () => {
+    const desk = await deskOfTest();
+    const { page, go } = await visit(desk, "events", { viewport: PHONE });
+    for (const { messageId } of DRAWN) {
+      await go(await messageView(desk, messageId));
+      await page.locator(".rail .story").first().waitFor();
+      expect(await cut(page, ".rail, .rail *:not(svg *, .sr-only)")).toEqual([]);
+    }
+    await go(await messageView(desk, MESSAGES.late));
+    const events = page.getByRole("group", { name: "Timeline of 3 events" }).getByRole("button");
+    expect(await events.nth(1).textContent()).toContain("waited 22 min 48 s for 2: skipped");
+    await events.nth(1).focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Event 2 message.sent" }).waitFor();
+  });
+});
+
+describe("an inbox without an event", () => {
+  it("shows the command that sends one to the receiver, until one came", async () => {
+    const desk = await deskOfTest({ fill: async () => {} });
+    const { page, go } = await visit(desk);
+    await page.getByText(`npx oncehook trigger lifecycle --to ${desk.origin}/webhooks`).waitFor();
+    const views = ["events", "dead", "quarantine", "overview", "audit"];
+    const found: string[] = [];
+    for (const view of views) {
+      await go(view);
+      found.push(...(await findings(page)));
+    }
+    expect(found).toEqual([]);
+    await go("events");
+    await desk.receiver.handle(incomingOf(signedRequest(fixtures.inbound({ occurredAt: Date.now() }))));
+    await page.locator("main tbody [data-row]").waitFor();
+    expect(await page.getByText("npx oncehook").count()).toBe(0);
+  });
 });
 
 describe("at 360 px", () => {
@@ -95,7 +211,7 @@ describe("at 360 px", () => {
     expect(await page.locator("dd").count()).toBeGreaterThan(3);
     expect(await cut("dd")).toBe(0);
     await go("dead");
-    const cells = "section:not(.groups) td.c-event";
+    const cells = "section:not(.groups) td:is(.c-event, .c-message)";
     await page.locator(cells).first().waitFor();
     expect(await cut(cells)).toBe(0);
   });

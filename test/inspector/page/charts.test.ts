@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Sample } from "../../../src/inspector/api.ts";
-import { ceiling, linePath, meanRate, rates, scale } from "../../../src/inspector/page/overview.tsx";
+import { ceiling, healthOf, linePath, meanRate, rates, scale } from "../../../src/inspector/page/overview.tsx";
 
 function sampleAt(seconds: number, accepted: number): Sample {
   const still = {
@@ -88,5 +88,13 @@ describe("linePath()", () => {
 
   it("is empty without points", () => {
     expect(linePath([], Number, Number)).toBe("");
+  });
+});
+
+describe("healthOf()", () => {
+  it("counts what waits for somebody to act", () => {
+    const gauges = { pending: 9, dead: 6, quarantined: 1, quarantinedBytes: 40, blockedLanes: 0 };
+    expect(healthOf({ gauges })).toBe("To act on: 6 dead letters, 1 quarantined body.");
+    expect(healthOf({ gauges: { ...gauges, dead: 0, quarantined: 0 } })).toBe("Nothing needs you.");
   });
 });

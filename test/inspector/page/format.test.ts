@@ -1,12 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  formatAge,
-  formatClock,
-  formatCount,
-  formatDuration,
-  formatTime,
-  shortId,
-} from "../../../src/inspector/page/format.ts";
+import { formatAge, formatClock, formatCount, formatDuration, formatTime } from "../../../src/inspector/page/format.ts";
 
 const NOW = new Date(2026, 10, 22, 13, 9, 16, 204).getTime();
 
@@ -42,7 +35,9 @@ describe("formatAge()", () => {
     [0, "now"],
     [-5_000, "now"],
     [3_000, "3 s ago"],
+    [125_000, "2 min ago"],
     [2 * 3_600_000, "2 h ago"],
+    [50 * 3_600_000, "2 d ago"],
   ])("of %d ms is %s", (ms, text) => {
     expect(formatAge(NOW - ms, NOW)).toBe(text);
   });
@@ -82,15 +77,5 @@ describe("formatCount()", () => {
     [1_000_000, "1,000,000"],
   ])("of %d is %s", (n, text) => {
     expect(formatCount(n)).toBe(text);
-  });
-});
-
-describe("shortId()", () => {
-  it("keeps the beginning and the end of a long id", () => {
-    expect(shortId("msg_01JABCDEFGHXYZ")).toBe("msg_01…HXYZ");
-  });
-
-  it("leaves a short id as it is", () => {
-    expect(shortId("msg_00000001")).toBe("msg_00000001");
   });
 });

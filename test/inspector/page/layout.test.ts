@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { DrawnEvent } from "../../../src/inspector/api.ts";
-import { layout, PAUSE_MS, place, ROWS } from "../../../src/inspector/page/layout.ts";
+import { halfOf, layout, PAUSE_MS, pauseText, place, ROWS, repeatsOf } from "../../../src/inspector/page/layout.ts";
 import { drawing, event } from "./drawings.ts";
 
 /** Milliseconds next to minutes and hours. */
@@ -90,9 +90,61 @@ describe("layout()", () => {
       fc.property(anyDrawing, (drawn) => {
         const { stories, bands } = layout(drawn);
         expectApart(stories.flatMap(({ y, bars }) => bars.map(({ x1, x2 }) => ({ y, x1, x2 }))));
-        expectApart(bands.map(({ y, x1, x2, textX }) => ({ y, x1: Math.min(x1, textX), x2: Math.max(x2, textX) })));
+        expectApart(bands);
+        for (const { x1, x2, text } of bands) expect(x2 - x1).toBeGreaterThanOrEqual(8 + widthOf(text));
       }),
     );
+  });
+
+  it("lets no time at the axis touch another, and gives each pause room for its length", () => {
+    fc.assert(
+      fc.property(anyDrawing, fc.integer({ min: 0, max: 4_000 }), (drawn, room) => {
+        const { ticks, pauses, now } = layout(drawn, room);
+        const words = [...ticks, ...(now === null ? [] : [{ x: now, text: "now" }])];
+        expectApart(
+          words.map(({ x, text }) => ({ y: 0, x1: x - smallWidthOf(text) / 2, x2: x + smallWidthOf(text) / 2 })),
+        );
+        for (const { x1, x2, ms } of pauses) expect(x2 - x1).toBeGreaterThanOrEqual(smallWidthOf(pauseText(ms)));
+      }),
+    );
+  });
+
+  it("keeps names, marks and what is beside them apart, however long they are", () => {
+    fc.assert(
+      fc.property(anyDrawing, (drawn) => {
+        const { stories } = layout(drawn);
+        const names = stories.map(({ name, flags, x }) => {
+          const half = Math.max(widthOf(name), widthOf(flags)) / 2;
+          return { y: 0, x1: x - half, x2: x + half };
+        });
+        expectApart(names);
+        expect(names[0]?.x1).toBeGreaterThanOrEqual(0);
+        expectApart(
+          stories.map(({ event, x }) => {
+            const half = halfOf(event);
+            return { y: 0, x1: x - half - (event.conflict ? 15 : 0), x2: x + half + widthOf(repeatsOf(event)) };
+          }),
+        );
+      }),
+    );
+  });
+
+  it("uses the room that it is given", () => {
+    const [first, , third] = [1_000, 12_000, 900_000].map((acceptedAt, index) => event({ id: index + 1, acceptedAt }));
+    const story = drawing([first ?? event(), third ?? event()]);
+    for (const room of [700, 1_000, 1_400]) {
+      const { width } = layout(story, room);
+      expect(width).toBeLessThanOrEqual(room);
+      expect(width).toBeGreaterThan(room - 20);
+    }
+  });
+
+  it("begins what begins at one moment at one place", () => {
+    const held = { reason: "gap" as const, from: 2, to: 2, since: 3_000, until: 4_000 };
+    const waited = event({ id: 3, acceptedAt: 3_000, startedAt: 4_000, held });
+    const gap = { from: 2, to: 2, since: 3_000, until: 4_000, skipped: true, filledAt: null };
+    const { bands, stories } = layout({ ...drawing([waited]), gaps: [gap] });
+    expect(bands.map(({ x2 }) => x2)).toEqual(stories.map(({ bars: [bar] }) => bar?.x1));
   });
 
   it("makes a bar wide enough for its words, however short the handling was", () => {
@@ -110,7 +162,7 @@ describe("layout()", () => {
         const placed = layout(drawn, room);
         const xs = [
           ...placed.stories.flatMap(({ x, bars }) => [x - 44, x + 44, ...bars.flatMap(({ x1, x2 }) => [x1, x2])]),
-          ...placed.bands.flatMap(({ x1, x2, textX, text }) => [x1, x2, textX, textX + widthOf(text)]),
+          ...placed.bands.flatMap(({ x1, x2, text }) => [x1, x2, x1 + 8 + widthOf(text)]),
           ...placed.pauses.flatMap(({ x1, x2 }) => [x1, x2]),
           ...placed.ticks.map(({ x }) => x),
         ];
@@ -211,6 +263,11 @@ describe("place()", () => {
 /** Of a text of the drawing, at least. */
 function widthOf(text: string): number {
   return text.length * 7;
+}
+
+/** Of a time at the axis. */
+function smallWidthOf(text: string): number {
+  return text.length * 6.5;
 }
 
 function failure(attempt: number, at: number) {

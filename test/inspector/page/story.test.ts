@@ -1,7 +1,15 @@
 /** The sentences about a message: did the customer get it? If not, why? */
 import { describe, expect, it } from "vitest";
 import type { DrawnHold } from "../../../src/inspector/api.ts";
-import { cursorOf, endOf, eventWords, fateOf, statusOf, summaryOf } from "../../../src/inspector/page/story.ts";
+import {
+  endOf,
+  eventWords,
+  fateOf,
+  holdWords,
+  progressOf,
+  statusOf,
+  summaryOf,
+} from "../../../src/inspector/page/story.ts";
 import { drawing, event } from "./drawings.ts";
 
 /** 12:00:03 of a day, wherever this runs. */
@@ -23,7 +31,7 @@ describe("summaryOf()", () => {
 
   it("says why it was not delivered, as far as the masked body tells", () => {
     const failed = drawing([event({ ...HANDLED, id: 4, eventType: "message.failed" })]);
-    expect(summaryOf(failed, "PROVIDER_SEND_FAILED")).toBe(
+    expect(summaryOf(failed, { code: "PROVIDER_SEND_FAILED" })).toBe(
       "Not delivered: PROVIDER_SEND_FAILED. message.failed (4) was handled at 12:00:03.",
     );
     expect(summaryOf(failed)).toBe("Not delivered. message.failed (4) was handled at 12:00:03.");
@@ -39,17 +47,27 @@ describe("summaryOf()", () => {
   );
 
   it("gives no failure's code to a message that was delivered after all", () => {
-    expect(summaryOf(drawing([DELIVERY]), "PROVIDER_SEND_FAILED")).not.toContain("PROVIDER");
+    expect(summaryOf(drawing([DELIVERY]), { code: "PROVIDER_SEND_FAILED" })).not.toContain("PROVIDER");
   });
 
   it("knows of the delivery though the application has not handled it", () => {
     const waiting = event({ ...PENDING, id: 3, eventType: "message.delivery", held: GAP });
-    expect(summaryOf({ ...drawing([waiting]), gaps: [OPEN_GAP] })).toBe(
-      "Delivered. message.delivery (3) has waited for 2 since 12:00:03.",
+    expect(summaryOf({ ...drawing([waiting]), gaps: [OPEN_GAP] }, { readyAt: T + 268_000 })).toBe(
+      "The service reported it delivered. Not handled yet: waiting for sequence 2 until 12:04:31.",
     );
     const dead = event({ ...HANDLED, id: 3, eventType: "message.delivery", state: "dead", attempts: [FAILURE] });
     expect(summaryOf(drawing([dead]))).toBe(
-      "Delivered. message.delivery (3) is a dead letter: its handler failed at 12:00:03, ECONNREFUSED.",
+      "The service reported it delivered. message.delivery (3) is a dead letter: its handler failed at 12:00:03, ECONNREFUSED.",
+    );
+  });
+
+  it("says why an event that ends a message is not handled yet", () => {
+    const ending = { ...PENDING, id: 3, eventType: "message.failed" };
+    expect(summaryOf(drawing([event({ ...ending, startedAt: T })]), { code: "BLOCKED" })).toBe(
+      "The service reported that it failed: BLOCKED. Not handled yet: it is being handled.",
+    );
+    expect(summaryOf(drawing([event({ ...ending, held: { ...GAP, reason: "blocked" } })]), { readyAt: T })).toBe(
+      "The service reported that it failed. Not handled yet: it has waited behind a dead letter since 12:00:03.",
     );
   });
 
@@ -63,7 +81,7 @@ describe("summaryOf()", () => {
 
   it("describes the newest event, or the dead letter before it", () => {
     expect(summaryOf(drawing([event({ ...HANDLED, id: 2 })]))).toBe(
-      "Not known yet: message.sent (2) was handled at 12:00:03.",
+      "Its end is not reported yet. message.sent (2) was handled at 12:00:03.",
     );
     const dead = event({ ...HANDLED, id: 1, eventType: "message.queued", state: "dead" });
     expect(summaryOf(drawing([dead, event({ ...PENDING, id: 2 })]))).toContain("message.queued (1) is a dead letter");
@@ -118,11 +136,22 @@ describe("statusOf()", () => {
   });
 });
 
-describe("cursorOf()", () => {
-  it("shows the cursor of a message with an order", () => {
-    expect(cursorOf({ tag: "outbound", cursor: 3 })).toBe("cursor 3");
-    expect(cursorOf({ tag: "outbound", cursor: null })).toBe("no cursor yet");
-    expect(cursorOf({ tag: "inbound", cursor: 0 })).toBe("");
+describe("progressOf()", () => {
+  it("says how far a message with an order has come", () => {
+    expect(progressOf({ tag: "outbound", cursor: 3 })).toBe("sequence 3");
+    expect(progressOf({ tag: "outbound", cursor: null })).toBe("nothing yet");
+    expect(progressOf({ tag: "inbound", cursor: 0 })).toBeNull();
+  });
+});
+
+describe("holdWords()", () => {
+  it("says that the missing event was skipped", () => {
+    const skipped = { ...OPEN_GAP, until: T + 2_100, skipped: true };
+    const hold = { ...GAP, until: T + 2_100 };
+    expect(holdWords(hold, { ...drawing([DELIVERY]), gaps: [skipped] })).toBe("waited 2.1 s for 2: skipped");
+    expect(holdWords(hold, { ...drawing([DELIVERY]), gaps: [{ ...skipped, from: 5, to: 6 }] })).toBe(
+      "waited 2.1 s for 2",
+    );
   });
 });
 

@@ -28,6 +28,7 @@ export const MESSAGES = {
   backoff: "msg_7Q2backoff10",
   discarded: "msg_7Q2aside0011",
   inbound: "msg_7Q2inbound12",
+  eventful: "msg_7Q2eventful3",
 } as const;
 
 /** Of the message in `MESSAGES.plain`. */
@@ -65,6 +66,7 @@ export const STORY: readonly Arrival[] = [
   ...givenUp(),
   ...repeated(),
   ...arrivals(MESSAGES.retried, [20, 20.1, 20.3]),
+  ...eventful(),
   ...dead(),
   ...failed(),
   ...inbound(),
@@ -114,6 +116,12 @@ function repeated(): Arrival[] {
   return [...contents, other].map((content, index) => ({ atMinute: 18 + index / 5, content }));
 }
 
+/** For the picture at the top of the README: `sent` comes after `delivery`, twice, and its handler fails once. */
+function eventful(): Arrival[] {
+  const [queued, sent, delivery] = arrivals(MESSAGES.eventful, [47, 47.9, 47.2]);
+  return [queued, delivery, sent, sent].flatMap((arrival) => arrival ?? []);
+}
+
 function dead(): Arrival[] {
   const others = [1, 2, 3, 4].map((number) => `msg_7Q2dead1000${number}`);
   return [
@@ -154,6 +162,7 @@ function odd(): Arrival[] {
 
 const failures = new Map<string, (attempt: number) => Error | null>([
   [MESSAGES.retried, (attempt) => (attempt < 3 ? refused() : null)],
+  [MESSAGES.eventful, (attempt) => (attempt < 2 ? refused() : null)],
   [MESSAGES.dead, refused],
   [MESSAGES.backoff, refused],
   [MESSAGES.blocked, () => new PermanentError("No order with this reference.")],
