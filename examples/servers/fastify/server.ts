@@ -3,11 +3,11 @@ import fastify from "fastify";
 import { createReceiver } from "oncehook";
 import { fastifyWebhook } from "oncehook/fastify";
 import { sqliteStore } from "oncehook/sqlite";
-import { closedInTime, onEnd } from "../shared/ending.ts";
-import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
-import { createHandledTable, recordHandled } from "../shared/handled.ts";
-import { readinessStatus } from "../shared/health.ts";
-import { announce } from "../shared/listening.ts";
+import { closedInTime, onEnd } from "../../shared/ending.ts";
+import { endWithOneLine, readEnvironment } from "../../shared/environment.ts";
+import { createHandledTable, recordHandled } from "../../shared/handled.ts";
+import { readinessStatus } from "../../shared/health.ts";
+import { announce } from "../../shared/listening.ts";
 
 async function main(): Promise<void> {
   const { port, secrets, inboxPath } = readEnvironment(process.env);

@@ -3,7 +3,7 @@ import express, { type Express } from "express";
 import type { Receiver } from "oncehook";
 import { expressWebhook } from "oncehook/express";
 import type { SqliteDatabase } from "oncehook/sqlite";
-import { readinessStatus } from "../shared/health.ts";
+import { readinessStatus } from "../../shared/health.ts";
 
 export function createApp(receiver: Receiver<SqliteDatabase>): Express {
   const app = express();

@@ -3,7 +3,7 @@ import fastify, { type FastifyInstance } from "fastify";
 import type { Receiver } from "oncehook";
 import { fastifyWebhook } from "oncehook/fastify";
 import type { Pool, PoolClient } from "pg";
-import { readinessStatus } from "../shared/health.ts";
+import { readinessStatus } from "../../shared/health.ts";
 import { readHistory } from "./history.ts";
 
 export async function createApp(receiver: Receiver<PoolClient>, pool: Pool): Promise<FastifyInstance> {

@@ -7,10 +7,10 @@ import { bullmqPublisher, type ForwardedJob } from "oncehook/bullmq";
 import { expressWebhook } from "oncehook/express";
 import { forward } from "oncehook/forward";
 import { sqliteStore } from "oncehook/sqlite";
-import { closedInTime, onEnd } from "../shared/ending.ts";
-import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
-import { readinessStatus } from "../shared/health.ts";
-import { announce } from "../shared/listening.ts";
+import { closedInTime, onEnd } from "../../shared/ending.ts";
+import { endWithOneLine, readEnvironment } from "../../shared/environment.ts";
+import { readinessStatus } from "../../shared/health.ts";
+import { announce } from "../../shared/listening.ts";
 import { readQueueEnvironment } from "./environment.ts";
 
 async function main(): Promise<void> {

@@ -3,8 +3,8 @@
 import type { HandlerContext, WebhookEvent } from "oncehook";
 import type { PgClient } from "oncehook/postgres";
 import { Client, type Pool } from "pg";
-import { EnvironmentError } from "../shared/environment.ts";
-import { placeOf } from "../shared/event-line.ts";
+import { EnvironmentError } from "../../shared/environment.ts";
+import { placeOf } from "../../shared/event-line.ts";
 
 export interface HistoryEntry {
   readonly sequence: number;

@@ -3,7 +3,7 @@ import { Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { parseEvent } from "oncehook";
 import type { ForwardedJob } from "oncehook/bullmq";
-import { endWithOneLine } from "../shared/environment.ts";
+import { endWithOneLine } from "../../shared/environment.ts";
 import { readQueueEnvironment } from "./environment.ts";
 
 async function main(): Promise<void> {

@@ -2,8 +2,8 @@
 import { createReceiver } from "oncehook";
 import { postgresStore } from "oncehook/postgres";
 import { Pool } from "pg";
-import { closedInTime, onEnd } from "../shared/ending.ts";
-import { printEvent } from "../shared/event-line.ts";
+import { closedInTime, onEnd } from "../../shared/ending.ts";
+import { printEvent } from "../../shared/event-line.ts";
 import { createApp } from "./app.ts";
 import type { ClusterEnvironment } from "./environment.ts";
 import { keepRow } from "./history.ts";

@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import { createReceiver, type MessageRef, OncehookError, type Receiver, type WebhookEvent } from "oncehook";
 import { type Client, createClient } from "oncehook/client";
 import { type SqliteDatabase, sqliteStore } from "oncehook/sqlite";
-import { EnvironmentError, endWithOneLine, readClientEnvironment, readEnvironment } from "../shared/environment.ts";
+import { EnvironmentError, endWithOneLine, readClientEnvironment, readEnvironment } from "../../shared/environment.ts";
 
 /** A line of the output. Ids and words of the service only. */
 interface Outcome {

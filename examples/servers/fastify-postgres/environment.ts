@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { SecretSet } from "oncehook";
-import { EnvironmentError, readNumber, readSecrets, required } from "../shared/environment.ts";
+import { EnvironmentError, readNumber, readSecrets, required } from "../../shared/environment.ts";
 
 export interface ClusterEnvironment {
   /** 0 picks a free one, the same for all workers. */

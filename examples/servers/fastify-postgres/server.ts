@@ -1,6 +1,6 @@
 /** `npm run example:fastify-postgres`: webhooks in several processes of a Fastify application that share an inbox in Postgres. */
 import cluster from "node:cluster";
-import { endWithOneLine } from "../shared/environment.ts";
+import { endWithOneLine } from "../../shared/environment.ts";
 import { readClusterEnvironment } from "./environment.ts";
 import { createHistoryTable } from "./history.ts";
 import { lead } from "./parent.ts";

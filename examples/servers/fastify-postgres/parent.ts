@@ -1,8 +1,8 @@
 /** The parent: starts the workers, puts a new one in the place of each that dies, and ends after them. It serves nothing itself. */
 import cluster from "node:cluster";
 import { setTimeout as wait } from "node:timers/promises";
-import { onEnd } from "../shared/ending.ts";
-import { announcePort } from "../shared/listening.ts";
+import { onEnd } from "../../shared/ending.ts";
+import { announcePort } from "../../shared/listening.ts";
 
 /** Before a new worker, so that one that dies at once keeps no core busy. */
 const PAUSE_MS = 1_000;

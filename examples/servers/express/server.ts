@@ -2,10 +2,10 @@
 import { once } from "node:events";
 import { createReceiver } from "oncehook";
 import { sqliteStore } from "oncehook/sqlite";
-import { closedInTime, onEnd } from "../shared/ending.ts";
-import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
-import { createHandledTable, recordHandled } from "../shared/handled.ts";
-import { announce } from "../shared/listening.ts";
+import { closedInTime, onEnd } from "../../shared/ending.ts";
+import { endWithOneLine, readEnvironment } from "../../shared/environment.ts";
+import { createHandledTable, recordHandled } from "../../shared/handled.ts";
+import { announce } from "../../shared/listening.ts";
 import { createApp } from "./app.ts";
 
 async function main(): Promise<void> {
