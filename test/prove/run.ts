@@ -8,6 +8,7 @@ import { crash } from "../crash/programme.ts";
 import { diskFaults } from "../disk/programme.ts";
 import { durable } from "../durability/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
+import { examples } from "../first-steps/examples.ts";
 import { forwarding } from "../forward/programme.ts";
 import { fuzz } from "../fuzz/programme.ts";
 import { hosts } from "../hosts/programme.ts";
@@ -38,6 +39,7 @@ const PROGRAMMES: readonly Programme[] = [
   diskFaults,
   durable,
   endToEnd,
+  examples,
   forwarding,
   fuzz,
   hosts,
