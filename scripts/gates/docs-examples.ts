@@ -40,7 +40,10 @@ async function pagesIn(root: string, folder: string): Promise<string[]> {
 
 /** Of everything written for readers, also where no example is run. */
 async function links(root: string): Promise<GateResult> {
-  const more = [".", "docs/decisions", "docs/spec", "examples"].map((folder) => pagesIn(root, folder));
+  const entries = await readdir(join(root, "examples"), { withFileTypes: true });
+  const examples = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join("examples", name));
+  const folders = [".", "docs/decisions", "docs/spec", "docs/tutorials", "examples", ...examples];
+  const more = folders.map((folder) => pagesIn(root, folder));
   const pages = new Set([...(await documents(root)), ...(await Promise.all(more)).flat()]);
   const found = await Promise.all(
     [...pages].map(async (page) => linksOf(page, await readFile(join(root, page), "utf8"))),
