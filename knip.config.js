@@ -12,7 +12,9 @@ export default {
     "scripts/docs/*.mjs",
     "scripts/house/request.ts",
     "bench/*.ts",
-    "examples/*/*.ts",
+    "examples/{demo,demo-crash}/*.ts",
+    "examples/servers/*/*.ts",
+    "examples/{express,express-stripe,fastify-postgres,docker-compose}/server.ts",
     "test/**/*.test.ts",
     "test/setup/*.ts",
     "test/prove/run.ts",
@@ -21,7 +23,7 @@ export default {
   project: [
     "{src,adapters,bench,test}/**/*.{ts,tsx}",
     "scripts/**/*.{ts,mjs}",
-    "examples/{demo-crash,shared,express,express-bullmq,fastify,fastify-postgres}/**/*.ts",
+    "examples/{demo-crash,shared,servers}/**/*.ts",
   ],
   ignore: ["test/consumers/**", "test/orms/apps/**", "test/next/billing/**"],
   // They are run, or are what examples in the docs install.

@@ -28,7 +28,7 @@ export const listenGroup: Group = {
     inDirectory(async (directory) => {
       const load = startChild("load");
       const command = ["dist/cli.js", "listen", "--port=0", `--store=${join(directory, "listen.db")}`, "--json"];
-      const example = [".build/examples/fastify/server.js"];
+      const example = [".build/examples/servers/fastify/server.js"];
       const environment = { PORT: "0", INBOX_PATH: join(directory, "example.db"), WEBHOOK_SECRET: SECRET };
       const servers = await Promise.all([
         start(command, { ONCEHOOK_WEBHOOK_SECRET: SECRET }, join(directory, "listen.log")),

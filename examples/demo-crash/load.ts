@@ -76,7 +76,7 @@ export function createLoad(seed: number, now: number): Load {
 function interleaved<T>(lists: readonly (readonly T[])[], random: () => number): T[] {
   const placed = lists.flatMap((list, row) =>
     list.map((item, index) => {
-      // Short lists, messages, lie beside their neighbours; long ones spread over the whole.
+      // Short lists, messages, lie next to their neighbours; long ones spread over the whole.
       const at = list.length > 3 ? ((index + random()) / list.length) * lists.length : row + random() * 5 + index;
       return { item, at };
     }),

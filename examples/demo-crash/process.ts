@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { type EventKey, nameOf } from "./load.ts";
 import type { DemoState } from "./receiver.ts";
 
-/** Compiled, it lies beside this file. */
+/** Compiled, it lies next to this file. */
 const PROGRAM = fileURLToPath(new URL("./receiver.js", import.meta.url));
 
 export class ReceiverProcess {

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createReceiver, type Receiver, RetryAfter } from "oncehook";
 import { type SqliteDatabase, sqliteStore } from "oncehook/sqlite";
-import { createApp } from "../express/app.ts";
+import { createApp } from "../servers/express/app.ts";
 import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
 import { createHandledTable, recordHandled } from "../shared/handled.ts";
 import { announce } from "../shared/listening.ts";

@@ -1,4 +1,4 @@
-/** `npm run example:express-stripe`: Stripe's events, with Stripe's own types, beside the messaging service's, in one inbox. */
+/** Stripe's events, with Stripe's own types, next to the messaging service's webhooks: two sources in one inbox. */
 import { once } from "node:events";
 import express from "express";
 import { createReceiver } from "oncehook";
@@ -6,50 +6,47 @@ import { expressWebhook } from "oncehook/express";
 import { service, stripe } from "oncehook/sources";
 import { sqliteStore } from "oncehook/sqlite";
 import type Stripe from "stripe";
-import { closedInTime, onEnd } from "../shared/ending.ts";
-import { endWithOneLine, readEnvironment, required } from "../shared/environment.ts";
-import { announce } from "../shared/listening.ts";
 
-async function main(): Promise<void> {
-  const { port, secrets, inboxPath } = readEnvironment(process.env);
-  const stripeSecret = required(process.env, "STRIPE_WEBHOOK_SECRET", "the signing secret of the endpoint (whsec_…)");
-  const store = sqliteStore(inboxPath, {
-    onOpen: (db) => db.exec("create table if not exists paid (invoice text primary key, amount integer not null)"),
-  });
-  const receiver = createReceiver({
-    store,
-    sources: { messages: service({ secrets }), billing: stripe<Stripe.Event>({ secrets: stripeSecret }) },
-  });
-  receiver
-    .source("messages")
-    .onAny((event, ctx) => print({ source: "messages", type: event.eventType, id: ctx.identity }));
-  receiver.source("billing").on("invoice.paid", (event, ctx) => {
-    const { id = "", amount_paid: amount } = event.data.object;
-    ctx.commit((db) => db.prepare("insert into paid values (?, ?)").run(id, amount)); // exactly once
-    print({ source: "billing", type: event.type, id: event.id });
-  });
-  // Older than what was handled of the same object: Stripe does not deliver in order.
-  receiver.source("billing").onLate((event) => print({ source: "billing", type: `late: ${event.type}`, id: event.id }));
-  await receiver.start();
+const port = Number(process.env.PORT ?? 3000);
+const store = sqliteStore(process.env.INBOX_PATH ?? "inbox.db", {
+  // Your own table, in the same file as the inbox.
+  onOpen: (db) => db.exec("create table if not exists paid (invoice text primary key, amount integer not null)"),
+});
+const receiver = createReceiver({
+  store,
+  sources: {
+    messages: service({ secrets: process.env.WEBHOOK_SECRET ?? "" }),
+    billing: stripe<Stripe.Event>({ secrets: process.env.STRIPE_WEBHOOK_SECRET ?? "" }),
+  },
+});
+const messages = receiver.source("messages");
+const billing = receiver.source("billing");
 
-  const app = express();
-  // Before any body parser: signatures cover the raw bytes.
-  app.all("/webhooks/messages", expressWebhook(receiver.source("messages")));
-  app.all("/webhooks/billing", expressWebhook(receiver.source("billing")));
-  const server = app.listen(port, "127.0.0.1");
-  await once(server, "listening");
-  announce(server);
+messages.on(["message.queued", "message.sent", "message.delivery", "message.failed"], (event) =>
+  console.log("handled", event.eventType, event.messageId),
+);
+messages.on("message.inbound", (event) => console.log("handled", event.eventType, event.data.messageId));
+messages.onLate((event) => console.log("late", event.eventType));
+billing.on("invoice.paid", (event, ctx) => {
+  const { id = "", amount_paid: amount } = event.data.object;
+  // Written in the transaction that completes the event: exactly once, also after a crash.
+  ctx.commit({ text: "insert into paid values (?, ?)", values: [id, amount] });
+  console.log("handled", event.type, event.id);
+});
+billing.onLate((event) => console.log("late", event.type, event.id)); // Stripe does not deliver in order.
+await receiver.start();
 
-  onEnd(async () => {
-    const closed = closedInTime(server, new Promise((resolve) => server.close(resolve)));
-    await receiver.stop({ until: closed }); // Lets running handlers end, and closes the inbox behind the last request.
-    process.exit(0);
-  });
-}
+const app = express();
+// Before any body parser: signatures cover the raw bytes.
+app.all("/webhooks", expressWebhook(messages));
+app.all("/webhooks/stripe", expressWebhook(billing));
+const server = app.listen(port);
+await once(server, "listening");
+console.log(`Listening on http://127.0.0.1:${port}/webhooks and /webhooks/stripe`);
 
-/** A line for each handled event. Ids and types only. */
-function print(handled: Readonly<Record<"source" | "type" | "id", string>>): void {
-  console.log(JSON.stringify(handled));
-}
-
-main().catch(endWithOneLine);
+const stop = async () => {
+  const closed = new Promise((resolve) => server.close(resolve));
+  setTimeout(() => server.closeAllConnections(), 3_000).unref(); // A client that sends nothing would keep its connection.
+  await receiver.stop({ until: closed }); // Running handlers end first.
+};
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);

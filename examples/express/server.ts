@@ -1,30 +1,44 @@
-/** `npm run example:express`: webhooks in an Express application, stored in a SQLite file and handled in order. */
+/** Webhooks in an Express application: stored in a SQLite file, then handled once and in order. */
 import { once } from "node:events";
+import express from "express";
 import { createReceiver } from "oncehook";
+import { expressWebhook } from "oncehook/express";
 import { sqliteStore } from "oncehook/sqlite";
-import { closedInTime, onEnd } from "../shared/ending.ts";
-import { endWithOneLine, readEnvironment } from "../shared/environment.ts";
-import { createHandledTable, recordHandled } from "../shared/handled.ts";
-import { announce } from "../shared/listening.ts";
-import { createApp } from "./app.ts";
 
-async function main(): Promise<void> {
-  const { port, secrets, inboxPath } = readEnvironment(process.env);
-  const receiver = createReceiver({ secrets, store: sqliteStore(inboxPath, { onOpen: createHandledTable }) });
-  recordHandled(receiver);
-  await receiver.start();
+const port = Number(process.env.PORT ?? 3000);
+const store = sqliteStore(process.env.INBOX_PATH ?? "inbox.db", {
+  // Your own table, in the same file as the inbox.
+  onOpen: (db) => db.exec("create table if not exists sms (id text primary key, status text not null)"),
+});
+const receiver = createReceiver({ secrets: process.env.WEBHOOK_SECRET ?? "", store });
 
-  const server = createApp(receiver).listen(port, "127.0.0.1");
-  await once(server, "listening");
-  announce(server);
-
-  onEnd(async () => {
-    // No new connections; open requests are still answered.
-    const closed = closedInTime(server, new Promise((resolve) => server.close(resolve)));
-    await receiver.drain({ budgetMs: 10_000 }).catch(() => {}); // Handles what is ready. A store that fails was logged.
-    await receiver.stop({ until: closed }); // Lets running handlers end, and closes the inbox behind the last request.
-    process.exit(0);
+receiver.on(["message.queued", "message.sent", "message.delivery", "message.failed"], (event, ctx) => {
+  // Written in the transaction that completes the event: exactly once, also after a crash.
+  ctx.commit({
+    text: "insert into sms values (?, ?) on conflict (id) do update set status = excluded.status",
+    values: [event.messageId, event.data.status],
   });
-}
+  console.log("handled", event.eventType, event.messageId);
+});
+receiver.on("message.inbound", (event) => console.log("handled", event.eventType, event.data.messageId));
+receiver.onLate((event) => console.log("late", event.eventType)); // A newer event of the same message was handled.
+receiver.onDeadLetter(({ eventId, code }) => console.error("gave up on event", eventId, code));
+await receiver.start();
 
-main().catch(endWithOneLine);
+const app = express();
+app.all("/webhooks", expressWebhook(receiver)); // Before any body parser: the signature covers the raw bytes.
+app.use(express.json());
+app.get("/health", async (_request, response) => {
+  const { status, reasons } = await receiver.health();
+  response.status(reasons.includes("store_unavailable") ? 503 : 200).json({ status, reasons });
+});
+const server = app.listen(port);
+await once(server, "listening");
+console.log(`Listening on http://127.0.0.1:${port}/webhooks`);
+
+const stop = async () => {
+  const closed = new Promise((resolve) => server.close(resolve));
+  setTimeout(() => server.closeAllConnections(), 3_000).unref(); // A client that sends nothing would keep its connection.
+  await receiver.stop({ until: closed }); // Running handlers end first.
+};
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);

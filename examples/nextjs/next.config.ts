@@ -1,9 +1,10 @@
+/** The settings of Next.js. */
 import type { NextConfig } from "next";
 
 const config: NextConfig = {
-  // Loaded by Node.js and not bundled: all routes then share one copy, and with it one inbox and one worker.
+  // Loaded by Node.js, not bundled: all routes share one copy, and with it one inbox and one worker.
   serverExternalPackages: ["oncehook", "better-sqlite3"],
-  // This folder, although the repository around it has a lockfile too.
+  // This folder, also where a folder around it has a lock file.
   turbopack: { root: import.meta.dirname },
 };
 

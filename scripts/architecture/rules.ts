@@ -350,7 +350,7 @@ const wholeFiles: Rule = {
 const opening: Rule = {
   name: "every file opens with what it is for",
   check(project) {
-    const files = project.files.filter(({ path }) => !path.startsWith("test/") && !path.startsWith("examples/nextjs/"));
+    const files = project.files.filter(({ path }) => !path.startsWith("test/"));
     const problems = files
       .filter(({ text }) => !/^(?:#!.*\n)?\s*(?:\/\/ \S|\/\*\*?\s)/.test(text))
       .map(({ path }) => `${path} has no opening comment`);

@@ -40,11 +40,10 @@ async function pagesIn(root: string, folder: string): Promise<string[]> {
 
 /** Of everything written for readers, also where no example is run. */
 async function links(root: string): Promise<GateResult> {
-  const examples = (await readdir(join(root, "examples"), { withFileTypes: true })).filter((each) =>
-    each.isDirectory(),
-  );
-  const folders = [".", "docs/decisions", "docs/reference", "docs/spec", "docs/tutorials", "examples"];
-  const more = [...folders, ...examples.map(({ name }) => `examples/${name}`)].map((folder) => pagesIn(root, folder));
+  const entries = await readdir(join(root, "examples"), { withFileTypes: true });
+  const examples = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join("examples", name));
+  const folders = [".", "docs/decisions", "docs/reference", "docs/spec", "docs/tutorials", "examples", ...examples];
+  const more = folders.map((folder) => pagesIn(root, folder));
   const pages = new Set([...(await documents(root)), ...(await Promise.all(more)).flat()]);
   const found = await Promise.all(
     [...pages].map(async (page) => linksOf(page, await readFile(join(root, page), "utf8"))),

@@ -10,6 +10,11 @@ import { type Gate, type GateResult, problemsOf, run, tool } from "./gate.ts";
 export async function pack(root: string, folder: string): Promise<string> {
   const built = await run(process.execPath, ["scripts/build.mjs", "--force"], { cwd: root });
   if (built.code !== 0) throw new Error(`the package does not compile\n${built.output}`);
+  return packBuilt(root, folder);
+}
+
+/** Packs the package as it was built last. */
+export async function packBuilt(root: string, folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const packed = await run("npm", ["pack", "--ignore-scripts", "--json", "--pack-destination", folder], { cwd: root });
   const file = /"filename": "([^"]+)"/.exec(packed.stdout)?.[1];

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Pool } from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { createApp } from "../../examples/fastify-postgres/app.ts";
-import { readClusterEnvironment } from "../../examples/fastify-postgres/environment.ts";
-import { createHistoryTable, keepRow } from "../../examples/fastify-postgres/history.ts";
+import { createApp } from "../../examples/servers/fastify-postgres/app.ts";
+import { readClusterEnvironment } from "../../examples/servers/fastify-postgres/environment.ts";
+import { createHistoryTable, keepRow } from "../../examples/servers/fastify-postgres/history.ts";
 import { EnvironmentError } from "../../examples/shared/environment.ts";
 import { createEmulator } from "../../src/emulator/index.ts";
 import { createReceiver } from "../../src/index.ts";
@@ -65,7 +65,7 @@ function newSecretFile(): string {
   return path;
 }
 
-describe("examples/fastify-postgres", () => {
+describe("examples/servers/fastify-postgres", () => {
   it("handles each event once, in order, in several processes of which one is killed at work (RCV-6, RCV-7, RCV-10)", {
     tags: "full",
     timeout: 60_000,

@@ -41,7 +41,10 @@ export interface HandledRow {
 
 /** The example itself, compiled by the tests' global set-up. */
 function directly(name: ProgrammeName): string[] {
-  return [process.execPath, fileURLToPath(new URL(`../../.build/examples/${PROGRAMMES[name]}`, import.meta.url))];
+  return [
+    process.execPath,
+    fileURLToPath(new URL(`../../.build/examples/servers/${PROGRAMMES[name]}`, import.meta.url)),
+  ];
 }
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -39,7 +39,7 @@ const outcomesOf = (output: string) =>
     .split("\n")
     .map((line) => JSON.parse(line));
 
-describe("examples/express/send-and-wait", () => {
+describe("examples/servers/express/send-and-wait", () => {
   it("learns what another process handled, however soon the events came (SND-20, CLI-10)", async () => {
     const { web, send } = await start({ lifecycle: "instant" });
     const recipients = [ORDINARY, FAILS, "0155 50101"];

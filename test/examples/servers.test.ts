@@ -22,7 +22,7 @@ it("ends with 0 although it is told twice, and has a request that is never finis
   expect(await Promise.all(codes)).toEqual([0, 0, 0]);
 });
 
-describe.each(["express", "fastify"] as const)("examples/%s", (name) => {
+describe.each(["express", "fastify"] as const)("examples/servers/%s", (name) => {
   it("accepts a body signed by openssl, and refuses it with one bit flipped (RCV-1, RCV-2)", {
     tags: "full",
   }, async () => {

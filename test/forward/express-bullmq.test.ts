@@ -12,7 +12,7 @@ import { messages } from "./held.ts";
 import { atEnd, needs, startProxyDown } from "./needs.ts";
 import { at, REDIS, uniqueName } from "./services.ts";
 
-const WORKER = fileURLToPath(new URL("../../.build/examples/express-bullmq/worker.js", import.meta.url));
+const WORKER = fileURLToPath(new URL("../../.build/examples/servers/express-bullmq/worker.js", import.meta.url));
 /** As long as a busy machine may need. */
 const eventually = (read: () => unknown) => expect.poll(read, { timeout: 15_000 });
 
@@ -29,7 +29,7 @@ function ownQueue(): { QUEUE: string; REDIS_URL: string; queue: Queue } {
   return { QUEUE: name, REDIS_URL: REDIS.url, queue };
 }
 
-describe("examples/express-bullmq", () => {
+describe("examples/servers/express-bullmq", () => {
   beforeEach(needs(REDIS));
 
   it("hands each event to the worker once, which keeps the newest state of a message (RCV-6, RCV-7)", async () => {

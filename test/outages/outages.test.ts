@@ -10,7 +10,7 @@ import { surviveOutages } from "./survive.ts";
 
 const MESSAGES = 24;
 
-describe.each(["express", "fastify"] as const)("examples/%s over outages of 1, 10 and 70 minutes", (name) => {
+describe.each(["express", "fastify"] as const)("examples/servers/%s over outages of 1, 10 and 70 minutes", (name) => {
   it.each(PROFILE_NAMES)(
     "loses nothing, handles nothing twice and keeps the order: %s (DLV-6, DLV-8, RCV-3, RCV-6, RCV-7)",
     async (profile) => {

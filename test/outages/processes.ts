@@ -22,7 +22,7 @@ export class ExampleProcess implements Restartable {
   #late = 0;
 
   private constructor(name: "express" | "fastify", port: number) {
-    this.#program = join(BUILT, "examples", name, "server.js");
+    this.#program = join(BUILT, "examples/servers", name, "server.js");
     this.#port = port;
     this.url = `http://127.0.0.1:${port}/webhooks`;
   }

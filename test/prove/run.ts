@@ -9,6 +9,8 @@ import { crash } from "../crash/programme.ts";
 import { diskFaults } from "../disk/programme.ts";
 import { durable } from "../durability/programme.ts";
 import { endToEnd } from "../end-to-end/programme.ts";
+import { examples } from "../first-steps/examples.ts";
+import { tutorials } from "../first-steps/tutorials.ts";
 import { forwarding } from "../forward/programme.ts";
 import { fuzz } from "../fuzz/programme.ts";
 import { hosts } from "../hosts/programme.ts";
@@ -39,6 +41,7 @@ const PROGRAMMES: readonly Programme[] = [
   diskFaults,
   durable,
   endToEnd,
+  examples,
   forwarding,
   fuzz,
   hosts,
@@ -57,6 +60,7 @@ const PROGRAMMES: readonly Programme[] = [
   slowAttackers,
   steadyLoad,
   syscall,
+  tutorials,
 ];
 
 const { values, positionals } = parseArgs({

@@ -1,3 +1,4 @@
+/** The frame of all pages. */
 import type { ReactNode } from "react";
 
 export default function Layout({ children }: { children: ReactNode }) {

@@ -1,7 +1,7 @@
-/** The environment of the server: WEBHOOK_SECRET, for a rotation WEBHOOK_PREVIOUS_SECRET with its end. */
+/** Reads `WEBHOOK_SECRET`, and for a rotation `WEBHOOK_PREVIOUS_SECRET` with its end. */
 import type { SecretSet } from "oncehook";
 
-/** A secret that is not set fails when the receiver is made; in `next build`, which should not know it, nothing is missing. */
+/** Without a secret, `createReceiver` fails where the application runs. `next build` needs none. */
 export function readSecrets(): SecretSet {
   const { WEBHOOK_PREVIOUS_SECRET: previous, WEBHOOK_PREVIOUS_VALID_UNTIL: validUntil } = process.env;
   const current = process.env.WEBHOOK_SECRET ?? "";

@@ -4,10 +4,11 @@
  */
 import { createReceiver, type HandlerContext, isKnownEvent, type WebhookEvent } from "oncehook";
 import { nextWebhook } from "oncehook/next";
-import { type SqliteDatabase, sqliteStore } from "oncehook/sqlite";
+import { sqliteStore } from "oncehook/sqlite";
 import { readSecrets } from "./environment";
 
 const store = sqliteStore(process.env.INBOX_PATH || "./inbox.db", {
+  // Your own table, in the same file as the inbox.
   onOpen: (db) =>
     db.exec(
       "create table if not exists handled (id integer primary key autoincrement, message_id text, sequence integer, event_type text)",
@@ -17,34 +18,22 @@ const store = sqliteStore(process.env.INBOX_PATH || "./inbox.db", {
 export const receiver = createReceiver({ secrets: readSecrets(), store });
 
 receiver.onAny((event, ctx) => {
-  const { messageId, sequence } = placeOf(event);
-  ctx.commit((db) =>
-    db
-      .prepare("insert into handled (message_id, sequence, event_type) values (?, ?, ?)")
-      .run(messageId, sequence, event.eventType),
-  );
+  // Written in the transaction that completes the event: exactly once, also after a crash.
+  ctx.commit({
+    text: "insert into handled (message_id, sequence, event_type) values (?, ?, ?)",
+    values: [ctx.meta.lane.messageId, ctx.meta.sequence, event.eventType],
+  });
   print(event, ctx);
 });
 receiver.onLate(print);
 
-/** The methods of `app/webhooks/route.ts`. Made here, behind the handlers, so that each bundle joins the same inbox. */
+/** The methods of `app/webhooks/route.ts`. Made here, after the handlers, so that each bundle joins the same inbox. */
 export const webhooks = nextWebhook(receiver);
 
-/** Before the row is committed: after a crash in between the line is printed again. Never numbers or texts of people. */
-function print(event: WebhookEvent, ctx: HandlerContext<SqliteDatabase>): void {
-  const line = { handled: ctx.identity, ...placeOf(event), eventType: event.eventType, attempt: ctx.attempt };
-  const late = ctx.outOfOrder && !ctx.replay ? { late: true } : {};
-  console.log(JSON.stringify({ ...line, ...late, ...(ctx.missing === null ? {} : { missing: ctx.missing }) }));
-}
-
-function placeOf(event: WebhookEvent): { messageId: string | null; sequence: number } {
-  if (!isKnownEvent(event)) {
-    const { messageId, sequence } = event;
-    return {
-      messageId: typeof messageId === "string" ? messageId : null,
-      sequence: typeof sequence === "number" ? sequence : 0,
-    };
-  }
-  if (event.direction === "outbound") return { messageId: event.messageId, sequence: event.sequence };
-  return { messageId: event.data.messageId, sequence: 0 };
+/** Prints ids and types only, never numbers or texts. Comes before the commit, so a crash in between prints the line again. */
+function print(event: WebhookEvent, ctx: HandlerContext): void {
+  const { lane, sequence } = ctx.meta;
+  const messageId = isKnownEvent(event) ? lane.messageId : null;
+  const line = { handled: event.eventType, messageId, sequence, attempt: ctx.attempt };
+  console.log(JSON.stringify(ctx.outOfOrder && !ctx.replay ? { ...line, late: true } : line));
 }

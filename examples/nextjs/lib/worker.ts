@@ -1,9 +1,9 @@
-/** The worker of a server that keeps running; without it (serverless) requests and the cron on `/api/drain` do its work. */
+/** The worker of a server that keeps running. On serverless platforms, requests and the cron on `/api/drain` do its work. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Receiver } from "oncehook";
 import type { SqliteDatabase } from "oncehook/sqlite";
 
-/** `next start` shows nobody its HTTP server, so its end can not be waited for: open requests get this long. */
+/** For open requests: the HTTP server of `next start` is not accessible, so its end cannot be awaited. */
 const OPEN_REQUESTS_MS = 500;
 
 export async function startWorker(): Promise<void> {
@@ -12,7 +12,7 @@ export async function startWorker(): Promise<void> {
     await receiver.start();
     stopOnSignal(receiver);
   } catch (error) {
-    // A missing secret, most likely. Next.js would stay up, and answer 500 to everything.
+    // Most likely a missing secret. Without this, Next.js keeps running and answers every request with 500.
     console.error(error instanceof Error ? error.message : error);
     process.exit(1);
   }
@@ -25,10 +25,10 @@ function stopOnSignal(receiver: Receiver<SqliteDatabase>): void {
     isStopping = true;
     await receiver.drain({ budgetMs: 10_000 }).catch(() => {}); // A store that fails was logged.
     await receiver.stop({ until: wait(OPEN_REQUESTS_MS) });
-    // Set by `npm start`. Without it Next.js closes its server itself, does not wait for handlers, and exits with 143;
-    // an event that was being handled is then handled again at the next start.
+    // Set by `npm start`. Without it, Next.js exits with 143 and does not wait for handlers. The next start handles again
+    // the event that was running.
     if (process.env.NEXT_MANUAL_SIG_HANDLE) process.exit(0);
   };
-  // A second signal, such as npm's after the terminal's, would end the process while a handler runs if nothing listened any more.
+  // Not once(): a second signal, such as npm's after the terminal's, would end the process while a handler runs.
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, stop);
 }

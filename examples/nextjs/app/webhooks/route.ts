@@ -1,3 +1,4 @@
+/** `/webhooks`: answers when the event is stored, and handles it after the response. */
 import { webhooks } from "../../lib/receiver";
 
 export const runtime = "nodejs";

@@ -1,6 +1,6 @@
+/** `/api/echo`: an ordinary JSON route next to the webhooks. */
 export const runtime = "nodejs";
 
-/** An ordinary JSON route beside the webhooks. */
 export async function POST(request: Request): Promise<Response> {
   return Response.json(await request.json());
 }
