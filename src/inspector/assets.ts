@@ -49,12 +49,12 @@ export function loadAssets(path: string, folder = pageFolder()): Assets {
 /** The built page: next to this file. An application's bundle has no such folder; then it is that of the installed package. */
 function pageFolder(): string {
   const file = ownFile();
-  const next to = join(dirname(file), "page");
-  if (existsSync(join(next to, SCRIPT))) return next to;
+  const beside = join(dirname(file), "page");
+  if (existsSync(join(beside, SCRIPT))) return beside;
   try {
     return join(dirname(resolveFrom(file, "oncehook/inspector")), "page");
   } catch {
-    return next to;
+    return beside;
   }
 }
 
