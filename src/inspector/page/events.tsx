@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<EventShape>[] = [
       </>
     ),
   },
-  { name: "count", minor: true, title: "Sequence", cell: ({ sequence }) => sequence },
+  { name: "count", minor: true, title: "Sequence", cell: ({ sequence }) => sequence || "–" },
   { name: "time", title: "Accepted", cell: ({ acceptedAt }) => <When at={acceptedAt} /> },
   {
     name: "took",

@@ -19,8 +19,8 @@ const CHARACTER = 7.7;
 const SMALL_CHARACTER = 7;
 /** How much distances in time may shrink or grow, so that the drawing fits its room. */
 const LEAST_SCALE = 0.4;
-const MOST_SCALE = 8;
-const SCALE_STEPS = 10;
+const MOST_SCALE = 32;
+const SCALE_STEPS = 12;
 
 /** The handling of an event, or a part of it. */
 export interface Bar extends Stretch {
@@ -259,7 +259,7 @@ interface Stretch {
   readonly from: number;
   readonly to: number;
   readonly word: string;
-  /** The same, after the event's sequence. */
+  /** The same, after the event's sequence if it has one. */
   readonly text: string;
 }
 
@@ -277,7 +277,7 @@ function stretchesOf(event: DrawnEvent, now: number): Stretch[] {
     from,
     to,
     word,
-    text: `${sequence} ${shortened(word)}`,
+    text: `${sequence || ""} ${shortened(word)}`.trim(),
   });
   const all = attempts.map(({ at, durationMs, errorCode }, index) => {
     const from = Math.min(at, Math.max(startedAt ?? at, at - durationMs));
@@ -290,7 +290,7 @@ function stretchesOf(event: DrawnEvent, now: number): Stretch[] {
   const from = all.length > 0 ? null : startedAt;
   if (finishedAt === null) {
     if (from !== null) all.push(stretch("open", from, now, "in progress"));
-    else if (all.length > 0) all.push(stretch("open", now, now, "tried again"));
+    else if (all.length > 0) all.push(stretch("open", now, now, "next attempt"));
   } else if (all.at(-1)?.kind !== "dead") {
     all.push(stretch(outcome ?? state, from ?? finishedAt, finishedAt));
   }

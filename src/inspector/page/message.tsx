@@ -84,7 +84,7 @@ function Head({ message, known, reload, onReveal }: HeadProps) {
     "Other party": known.peer ?? "–",
     Reference: known.externalReference ?? "–",
     Status: statusOf(message),
-    ...(progress !== null && { "Finished up to": progress }),
+    ...(progress !== null && { Reached: progress }),
   };
   return (
     <>
@@ -171,7 +171,7 @@ interface EventDetailProps {
 /** Everything that is known of one event: its times, its attempts and its body. */
 function EventDetail({ event, drawn, now, reload }: EventDetailProps) {
   const { id, state, hasBody } = event;
-  const about = `${event.sequence} ${event.eventType}`;
+  const about = `${event.sequence || ""} ${event.eventType}`.trim();
   const acts: ActName[] = [];
   if (state !== "pending" && hasBody) acts.push("replay");
   if (state === "pending" || state === "dead") acts.push("discard");
@@ -270,7 +270,7 @@ function StoryList({ lane, drawing }: StoryListProps) {
 
 function storyColumns(now: number): readonly Column<DrawnEvent>[] {
   return [
-    { name: "event", title: "Event", cell: ({ sequence, eventType }) => `${sequence} ${eventType}` },
+    { name: "event", title: "Event", cell: ({ sequence, eventType }) => `${sequence || ""} ${eventType}` },
     {
       name: "arrived",
       title: "Arrived",

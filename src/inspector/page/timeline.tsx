@@ -112,11 +112,11 @@ function Rail({ placed, drawing, selected, onSelect }: PictureProps) {
           aria-pressed={event.id === selected}
           onClick={() => onSelect(event.id)}
         >
-          <span class="sr-only">{event.sequence}</span>
+          <span class="sr-only">{markText(event)}</span>
           <svg viewBox={`0 ${ROWS.mark - 15} 60 30`} width="60" height="30" aria-hidden="true">
             <path class="mark" d={markPath(30, event)} />
             <text class="middle strong" x="30" y={ROWS.mark + 5}>
-              {event.sequence}
+              {markText(event)}
             </text>
           </svg>
           <b>
@@ -125,7 +125,12 @@ function Rail({ placed, drawing, selected, onSelect }: PictureProps) {
           <span class="muted">{formatClock(event.acceptedAt, drawing.now)}</span>
           {event.held && <Step kind="waited" text={holdWords(event.held, drawing)} />}
           {bars.map(({ kind, word, to }, index) => (
-            <Step key={index} kind={kind} text={word} time={formatClock(to, drawing.now)} />
+            <Step
+              key={index}
+              kind={kind}
+              text={kind === "failed" ? `failed: ${word}` : word}
+              time={formatClock(to, drawing.now)}
+            />
           ))}
         </button>
       ))}
@@ -242,6 +247,11 @@ function Way({ from, to, y }: { readonly from: number; readonly to: number; read
   return <path class="way" d={`M${from} ${start}C${from} ${middle} ${to} ${middle} ${to} ${y}`} />;
 }
 
+/** An event outside of a sequence has the number 0. */
+function markText({ sequence }: DrawnEvent): string {
+  return sequence === 0 ? "•" : `${sequence}`;
+}
+
 /** A box with round ends, or with pointed ones for a late event. */
 function markPath(x: number, event: DrawnEvent): string {
   const half = halfOf(event);
@@ -283,7 +293,7 @@ function Words({ event, name, flags, x, bars, y }: Story) {
   return (
     <>
       <text class="middle strong" x={x} y={ROWS.mark + 5}>
-        {event.sequence}
+        {markText(event)}
       </text>
       <text class="middle" x={x} y={ROWS.mark - 32}>
         {name}
