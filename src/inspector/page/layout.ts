@@ -11,8 +11,7 @@ const LEFT = 52;
 const RIGHT = 130;
 const BETWEEN_TICKS = 10;
 const BETWEEN_BARS = 10;
-/** Left of an event's mark, for the sign of a conflict; and left of the line for now, for that word. */
-const CONFLICT_ROOM = 20;
+/** Left of the line for now, for that word. */
 const NOW_ROOM = 20;
 /** The width of a character, at most: of the words, and of the small texts at the axis. */
 const CHARACTER = 7.7;
@@ -44,7 +43,7 @@ export interface Story {
 /** `room` is the width that there is: distances in time grow and shrink with it, within limits. */
 export function layout(drawing: Drawing, room = 0) {
   const plan = planOf(drawing);
-  const left = Math.max(LEFT, plan.arrivals[0]?.left ?? 0);
+  const left = Math.max(LEFT, plan.arrivals[0]?.half ?? 0);
   const { xs, pauses, width } = placeInto(plan.points, room - left - RIGHT);
   const atPoint = (index: number) => left + (xs[index] ?? 0);
   const end = left + width;
@@ -84,8 +83,7 @@ function planOf(drawing: Drawing) {
     const flags = flagsOf(event).join(", ");
     const name = shortened(event.eventType.replace(/^message\./, ""));
     const half = Math.max(44, 4 + (Math.max(name.length, flags.length) * CHARACTER) / 2);
-    const left = Math.max(half, halfOf(event) + CONFLICT_ROOM);
-    const arrival = { event, name, flags, left, point: point(event.acceptedAt, "arrival", before + left) };
+    const arrival = { event, name, flags, half, point: point(event.acceptedAt, "arrival", before + half) };
     before = Math.max(half, halfOf(event) + repeatsOf(event).length * CHARACTER + BETWEEN_BARS);
     return arrival;
   });
