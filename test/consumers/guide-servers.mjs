@@ -1,9 +1,13 @@
-// Writes the servers that the README and the guide on receiving show: `node guide-servers.mjs NAME...`, where
+// Writes the servers that the README and guides show: `node guide-servers.mjs NAME...`, where
 // `readme-receiver` is the example of that name in the README. What they import as ./receiver.js is the guide's too.
 import { readFileSync, writeFileSync } from "node:fs";
 import { transform } from "esbuild";
 
-const pages = { readme: "README.md", receiving: "docs/guides/receiving.md" };
+const pages = {
+  readme: "README.md",
+  moving: "docs/guides/from-your-own-handler.md",
+  receiving: "docs/guides/receiving.md",
+};
 const block = /<!-- example: ([\w-]+)(?:, [^>]*)? -->\n```ts\n([\s\S]*?)^```$/gm;
 const examples = new Map();
 for (const [page, path] of Object.entries(pages)) {
