@@ -35,14 +35,14 @@ export function readReference(root: string): Reference {
   const entries = Object.entries(exports).flatMap(([path, target]) =>
     typeof target === "string" ? [] : [{ entry: path.replace(/^\./, "oncehook"), file: join(root, target.types) }],
   );
-  const program = ts.createProgram(
+  const compiled = ts.createProgram(
     entries.map(({ file }) => file),
     { module: ts.ModuleKind.NodeNext, target: ts.ScriptTarget.ES2023, strict: true, skipLibCheck: true },
   );
-  const writer = new Writer(program.getTypeChecker(), join(root, "dist"));
+  const writer = new Writer(compiled.getTypeChecker(), join(root, "dist"));
   const pages = new Map<string, string>();
   for (const { entry, file } of entries) {
-    const source = program.getSourceFile(file);
+    const source = compiled.getSourceFile(file);
     if (source === undefined) throw new Error(`${relative(root, file)} is not there: run "npm run build".`);
     const name = entry.replace(/^oncehook\/?/, "").replaceAll("/", "-") || "oncehook";
     pages.set(`${FOLDER}/${name}.md`, writer.page(entry, source));

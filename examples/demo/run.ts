@@ -413,7 +413,7 @@ function sayWhatIsNext(report: Report): void {
   report.chapter("Next");
   if (!flags.inspect) report.say("npm run demo -- --inspect   shows these messages in the inspector, in a browser");
   report.say(
-    "docs/tutorials/             your own receiver in three minutes: Express, Fastify, Next.js, Hono, NestJS, Lambda",
+    "docs/tutorials/             your own receiver, step by step: Express, Fastify, Next.js, Hono, NestJS, Lambda",
   );
   report.say("docs/README.md              everything else");
 }
