@@ -50,7 +50,10 @@ describe("npm run demo", () => {
   it("shows its inbox in the inspector with --inspect", { tags: "full", timeout: 60_000 }, async () => {
     const demo = startDemo(["--inspect"]);
     const [, link = ""] = await demo.printed(/Open (http:\S+)/);
-    const page = await fetch(link);
+    // As a browser does: the link sets a cookie, and leads to the page.
+    const opened = await fetch(link, { redirect: "manual" });
+    const cookie = opened.headers.get("set-cookie")?.split(";")[0] ?? "";
+    const page = await fetch(new URL(opened.headers.get("location") ?? "", link), { headers: { cookie } });
     expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("oncehook")]);
     expect(demo.output()).toMatch(/All 25 checks held/);
     expect(await demo.endBy("SIGTERM")).toMatchObject({ code: 143 });
