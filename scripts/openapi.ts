@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openApiDocument } from "../src/emulator/openapi/document.ts";
+import { table } from "./docs/table.ts";
 
 /** What the page reads of an operation. */
 interface Operation {
@@ -60,7 +61,7 @@ export function apiPage({ info, paths, webhooks, components }: Document): string
     const [content] = Object.values(requestBody?.content ?? {});
     const answers = Object.entries(responses).map(([status, { $ref, description: meaning }]) => {
       const shared = $ref === undefined ? undefined : components.responses[nameOf($ref)];
-      return `| ${status} | ${cell(meaning ?? shared?.description ?? "")} |`;
+      return [status, meaning ?? shared?.description ?? ""];
     });
     return [
       `### ${name}`,
@@ -69,7 +70,7 @@ export function apiPage({ info, paths, webhooks, components }: Document): string
       ...parameters.map((one) => `- \`${one.name}\` (${one.in}): ${one.description ?? ""}`.replace(/: $/, "")),
       content === undefined ? "" : `Takes ${typeOf(content.schema)}.`,
       ...examplesOf(content),
-      ["| status | when |", "|---|---|", ...answers].join("\n"),
+      table(["status", "when"], answers),
     ]
       .filter((part) => part !== "")
       .join("\n\n");
@@ -98,16 +99,14 @@ function examplesOf(content: Content | undefined): readonly string[] {
 
 function schemaOf(name: string, schema: Schema): string {
   const rows = rowsOf(schema, "");
-  const table = ["| field | type | meaning |", "|---|---|---|", ...rows].join("\n");
-  return [`### ${name}`, schema.description ?? "", rows.length > 0 ? table : typeOf(schema)]
-    .filter((part) => part !== "")
-    .join("\n\n");
+  const fields = rows.length > 0 ? table(["field", "type", "meaning"], rows) : typeOf(schema);
+  return [`### ${name}`, schema.description ?? "", fields].filter((part) => part !== "").join("\n\n");
 }
 
-function rowsOf({ properties = {}, required = [] }: Schema, path: string): readonly string[] {
+function rowsOf({ properties = {}, required = [] }: Schema, path: string): readonly (readonly string[])[] {
   return Object.entries(properties).flatMap(([name, schema]) => {
     const field = `${path}${name}${required.includes(name) ? "" : "?"}`;
-    const row = `| \`${field}\` | ${cell(typeOf(schema))} | ${cell(schema.description ?? "")} |`;
+    const row = [`\`${field}\``, typeOf(schema), schema.description ?? ""];
     return [row, ...rowsOf(schema, `${path}${name}.`), ...rowsOf(schema.items ?? {}, `${path}${name}[].`)];
   });
 }
@@ -125,10 +124,6 @@ function typeOf(schema: Schema): string {
 
 function nameOf(reference: string): string {
   return reference.slice(reference.lastIndexOf("/") + 1);
-}
-
-function cell(text: string): string {
-  return text.replace(/\s+/g, " ").replaceAll("|", "\\|");
 }
 
 if (process.argv[1]?.endsWith("openapi.js")) {

@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import ts from "@typescript/typescript6";
 import type { Command } from "commander";
 import { program } from "../src/cli/program.ts";
+import { table } from "./docs/table.ts";
 
 const FOLDER = "docs/reference";
 const HEAD = "<!-- Written by `npm run reference` from the docstrings. -->";
@@ -174,7 +175,10 @@ class Writer {
     for (const [text, doc] of rows) if (doc === "" && !text.includes("{")) this.undocumented.push(`${name}: ${text}`);
     this.lines += rows.length;
     return [
-      ["| value | meaning |", "|---|---|", ...rows.map(([text, doc]) => `| ${cell(text)} | ${line(doc)} |`)].join("\n"),
+      table(
+        ["value", "meaning"],
+        rows.map(([text, doc]) => [inCode(text), doc]),
+      ),
     ];
   }
 
@@ -208,11 +212,11 @@ class Writer {
 
   #table(members: readonly ts.Symbol[], place: string): string {
     const rows = members.flatMap((member) => this.#rows(member, "", place));
-    return ["| member | type | meaning |", "|---|---|---|", ...rows].join("\n");
+    return table(["member", "type", "meaning"], rows);
   }
 
   /** The rows of a member, and of those in an object that it takes. */
-  #rows(member: ts.Symbol, path: string, place: string): readonly string[] {
+  #rows(member: ts.Symbol, path: string, place: string): readonly (readonly string[])[] {
     this.lines++;
     const [declaration] = member.declarations ?? [];
     const name = `${path}${nameOf(member)}`;
@@ -229,7 +233,7 @@ class Writer {
     const isObject =
       inner !== undefined && ts.isTypeLiteralNode(inner) && inner.members.some((each) => hasComment(each));
     const type = isObject ? "object" : typeText(member);
-    const row = `| ${cell(`${name}${isOptional ? "?" : ""}`)} | ${cell(type)} | ${line(doc)} |`;
+    const row = [inCode(`${name}${isOptional ? "?" : ""}`), inCode(type), doc];
     if (!isObject) return [row];
     const nested = this.#checker.getPropertiesOfType(this.#checker.getTypeFromTypeNode(inner));
     return [row, ...nested.flatMap((each) => this.#rows(each, `${name}.`, place))];
@@ -278,13 +282,12 @@ function isOfMembers(node: ts.TypeNode): boolean {
   return ts.isTypeLiteralNode(node) || ts.isTypeReferenceNode(node) || ts.isIntersectionTypeNode(node);
 }
 
+/** Its source on one line, without comments and without the numbers that the bundler appends to names. */
 function textOf(node: ts.Node): string {
-  return withoutComments(node.getText()).replace(/\b(\w+)\$\d+\b/g, "$1");
-}
-
-/** On one line, unless it is long. */
-function withoutComments(text: string): string {
-  const bare = text.replace(/\/\*[\s\S]*?\*\//g, "");
+  const bare = node
+    .getText()
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .replace(/\b(\w+)\$\d+\b/g, "$1");
   return bare.replace(/\s+/g, " ").replace(/;$/, "").replace(/= \| /, "= ").trim();
 }
 
@@ -346,12 +349,8 @@ function code(text: string): string {
   return text === "" ? "" : `\`\`\`ts\n${text}\n\`\`\``;
 }
 
-function cell(text: string): string {
-  return text === "" ? "" : `\`${text.replaceAll("|", "\\|")}\``;
-}
-
-function line(text: string): string {
-  return text.replace(/\s+/g, " ").replaceAll("|", "\\|");
+function inCode(text: string): string {
+  return text === "" ? "" : `\`${text}\``;
 }
 
 /** The page of the command: every command with its arguments and flags. */
@@ -366,15 +365,15 @@ function sectionsOf(command: Command, parent: string): readonly string[] {
   const rows = [
     ...command.registeredArguments.map((one) => [one.name(), help.argumentDescription(one)] as const),
     ...command.options.map((option) => [option.flags, help.optionDescription(option)] as const),
-  ].map(([term, meaning]) => `| ${cell(term)} | ${line(meaning)} |`);
+  ].map(([term, meaning]) => [inCode(term), meaning]);
   const sentence = command.description();
   const own = [
     `## ${name}`,
     `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`,
     code(`${name} ${command.usage()}`).replace("ts", "sh"),
   ];
-  const table = rows.length > 0 ? [["| argument or flag | does |", "|---|---|", ...rows].join("\n")] : [];
-  return [...own, ...table, ...command.commands.flatMap((each) => sectionsOf(each, name))];
+  const flags = rows.length > 0 ? [table(["argument or flag", "does"], rows)] : [];
+  return [...own, ...flags, ...command.commands.flatMap((each) => sectionsOf(each, name))];
 }
 
 /** Differences between what is written and what would be. */

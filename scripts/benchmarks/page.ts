@@ -1,5 +1,6 @@
 /** docs/benchmarks.md and its pictures, made of one run's result. */
 import { SIDES, type Side } from "../../bench/sides.ts";
+import { table } from "../docs/table.ts";
 import { costChart, costInWords } from "./cost-chart.ts";
 import { costsOf, type Result, type ResultRow, throughputOf } from "./result.ts";
 import { throughputChart, throughputInWords } from "./throughput-chart.ts";
@@ -87,12 +88,6 @@ function unmeasured({ leftOut, failed }: Result): string {
   const list = (title: string, entries: Result["failed"]) =>
     entries.length === 0 ? [] : [`${title}\n\n${entries.map(({ name, reason }) => `- ${name}: ${reason}`).join("\n")}`];
   return [...list("Left out:", leftOut), ...list("Failed, and so without a figure:", failed)].join("\n\n");
-}
-
-/** A bar within a cell would end it. */
-function table(head: readonly string[], lines: readonly (readonly string[])[]): string {
-  const all = [head, head.map(() => "---"), ...lines];
-  return all.map((cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`).join("\n");
 }
 
 const CLOSING = `The raw result is [result.json](${FOLDER}/result.json). \`npm run bench\` measures it again on your machine; \`npm run bench -- --only NAME\` the rows

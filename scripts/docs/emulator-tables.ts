@@ -4,6 +4,7 @@ import { CONTROL_ROUTES } from "../../src/emulator/control/routes.ts";
 import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/plan.ts";
 import { MAGIC_ZIP_UPSTREAM } from "../../src/emulator/routes/numbers.ts";
 import { READINGS, type Reading } from "../../src/emulator/unspecified.ts";
+import { table } from "./table.ts";
 
 /** By the name in their markers: `<!-- table: readings -->`. */
 const TABLES: Readonly<Record<string, () => string>> = {
@@ -49,7 +50,7 @@ export function withTables(guide: string): string {
     if (make === undefined)
       throw new Error(`There is no table "${name}"; there are ${Object.keys(TABLES).join(", ")}.`);
     missing.delete(name);
-    return `${open}${make()}${close}`;
+    return `${open}${make()}\n${close}`;
   });
   if (missing.size > 0) throw new Error(`docs/emulator.md has no place for the table ${[...missing].join(", ")}.`);
   return written;
@@ -67,11 +68,6 @@ function fieldsOf(schema: z.ZodType | undefined): string[] {
   if (schema === undefined) return [];
   const { properties = {} } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   return Object.keys(properties);
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
-  return [head, head.map(() => "---"), ...rows].map(line).join("");
 }
 
 function code(text: string): string {

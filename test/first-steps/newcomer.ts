@@ -125,9 +125,9 @@ export class Running {
 
   /** Resolves with its code, or the signal that ended it; `late` if it had to be ended. */
   async ends(withinMs: number): Promise<string> {
-    const isLate = await Promise.race([this.#closed.then(() => false), sleep(withinMs, true, { ref: false })]);
-    if (isLate) await this.end();
-    return isLate ? "late" : String(this.ending);
+    if (await this.#closesWithin(withinMs)) return String(this.ending);
+    await this.end();
+    return "late";
   }
 
   /** Whether `isThere` becomes true of its lines in time, and before it ends. */
@@ -141,10 +141,14 @@ export class Running {
   /** Sends SIGTERM to all of the group, as a terminal sends SIGINT; a problem if that does not end it. */
   async end(): Promise<readonly string[]> {
     this.#signal("SIGTERM");
-    const isStuck = await Promise.race([this.#closed.then(() => false), sleep(ENDS_WITHIN_MS, true, { ref: false })]);
+    const isEnded = await this.#closesWithin(ENDS_WITHIN_MS);
     this.#kill();
     await this.#closed;
-    return isStuck ? ["SIGTERM did not end it"] : [];
+    return isEnded ? [] : ["SIGTERM did not end it"];
+  }
+
+  #closesWithin(ms: number): Promise<boolean> {
+    return Promise.race([this.#closed.then(() => true), sleep(ms, false, { ref: false })]);
   }
 
   /** The last lines, for a problem. */
