@@ -28,8 +28,8 @@ export type LaneStatus = "idle" | "ready" | "gap" | "leased" | "backoff" | "bloc
  */
 export type EventState = "pending" | "done" | "dead" | "late" | "discarded";
 
-/** How a `done` event ended. `unhandled`: no handler was registered for its type. */
-export type Outcome = "handled" | "unhandled";
+/** How a `done` event ended. `unhandled`: no handler was registered for its type. `filtered`: its source's filter refused it. */
+export type Outcome = "handled" | "unhandled" | "filtered";
 
 /** A lane whose event became a dead letter continues, or is blocked until an operator acts. */
 export type OnDead = "continue" | "block";
@@ -228,6 +228,7 @@ export interface InboxStats {
     readonly late: number;
     readonly handled: number;
     readonly unhandled: number;
+    readonly filtered: number;
     readonly retried: number;
     readonly deadLettered: number;
     readonly discarded: number;

@@ -70,6 +70,16 @@ export interface InboxStore<Tx = unknown> {
    */
   admit(entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]>;
 
+  /**
+   * Reads and changes notes in one transaction: small values that all processes of the inbox share, such as how much of a rate is used. They
+   * are no data of events: an export and a copy leave them out.
+   *
+   * @param names - of the notes, each at most 100 characters
+   * @param change - gets those that exist, by name, and the store's time; returns those to write. Called more than once if the transaction
+   *   is repeated
+   */
+  changeNotes(names: readonly string[], change: ChangeNotes): Promise<void>;
+
   /** Renews leases for `leaseMs` from now. Resolves with true for each lease that is still held. */
   extend(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]>;
 
@@ -110,6 +120,15 @@ export interface InboxStore<Tx = unknown> {
   heartbeat(beat: Heartbeat): Promise<void>;
   /** Waits for work in progress, then releases its resources. Closing twice is harmless. */
   close(): Promise<void>;
+}
+
+/** @param now - epoch milliseconds, by the clock that all processes of the inbox share */
+export type ChangeNotes = (notes: ReadonlyMap<string, string>, now: number) => ReadonlyMap<string, Note>;
+
+export interface Note {
+  readonly value: string;
+  /** Pruning removes it so long after it was written, milliseconds. */
+  readonly keepMs: number;
 }
 
 /** An entry of a receiver, and the kind of source behind it. */

@@ -38,7 +38,7 @@ export const STATE = { pending: 0, done: 1, dead: 2, late: 3, discarded: 4 } as 
   number
 >;
 
-export const OUTCOME = { handled: 1, unhandled: 2 } as const satisfies Record<Outcome, number>;
+export const OUTCOME = { handled: 1, unhandled: 2, filtered: 3 } as const satisfies Record<Outcome, number>;
 
 /** What pruning has still to do with a finished event. Null while it is pending. */
 export const KEEP = {
@@ -72,6 +72,7 @@ export const COUNTERS = {
   late: "late",
   handled: "handled",
   unhandled: "unhandled",
+  filtered: "filtered",
   retried: "retried",
   deadLettered: "dead_lettered",
   discarded: "discarded",

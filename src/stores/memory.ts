@@ -74,7 +74,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
       }),
     audit: (limit) => inLanes(() => state.audit.slice(-limit).reverse()),
     stats: () => inLanes(() => statsOfMemory(state)),
-    prune: (policy) => inLanes((lanes) => pruneMemory(lanes, policy)),
+    prune: (policy) =>
+      inLanes((lanes) => {
+        for (const [name, { until }] of state.notes) if (until < lanes.now) state.notes.delete(name);
+        return pruneMemory(lanes, policy);
+      }),
     export: (after, limit) => inLanes(() => exportFromMemory(state, after, limit)),
     import: (page) => inLanes(() => importToMemory(state, page)),
     admit: (entries) =>
@@ -82,6 +86,15 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
         for (const entry of entries) checkPreset(state.entries.get(entry.name), entry);
         for (const { name, preset } of entries) state.entries.set(name, preset);
         return [...state.entries].sort().map(([name, preset]) => ({ name, preset }));
+      }),
+    changeNotes: (names, change) =>
+      inLanes(({ now }) => {
+        const known = names.flatMap((name) => {
+          const note = state.notes.get(name);
+          return note === undefined ? [] : [[name, note.value] as const];
+        });
+        const written = change(new Map(known), now);
+        for (const [name, { value, keepMs }] of written) state.notes.set(name, { value, until: now + keepMs });
       }),
     heartbeat: (beat) =>
       inLanes(({ now }) => {

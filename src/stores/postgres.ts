@@ -10,6 +10,7 @@ import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
 import { admitRows, writeHeartbeat } from "./postgres/instances.ts";
 import { nextDue } from "./postgres/lanes.ts";
+import { changeNoteRows } from "./postgres/notes.ts";
 import { inboxClosed, openPgInbox, type PgInbox } from "./postgres/open.ts";
 import { actOnRows } from "./postgres/operator.ts";
 import { pruneRows } from "./postgres/prune.ts";
@@ -131,6 +132,10 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
         inbox.transaction(async (session) =>
           admitRows(session, entries, { now: await inbox.now(session), location: inbox.location }),
         ),
+      ),
+    changeNotes: (names, change) =>
+      reading((inbox) =>
+        inbox.transaction(async (session) => changeNoteRows(session, await inbox.now(session), names, change)),
       ),
     heartbeat: (heartbeat) =>
       reading((inbox) =>

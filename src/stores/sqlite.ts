@@ -8,6 +8,7 @@ import { checkPath } from "./sqlite/connection.ts";
 import { refuseToEnd } from "./sqlite/effect-connection.ts";
 import { admit, beat } from "./sqlite/instances.ts";
 import { extend, SqliteLanes } from "./sqlite/lanes.ts";
+import { changeNotes } from "./sqlite/notes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
 import { act } from "./sqlite/operator.ts";
 import { prune } from "./sqlite/prune.ts";
@@ -143,6 +144,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     },
     import: async (page) => inbox().write((work) => importPage(work, page)),
     admit: async (entries) => inbox().write(({ db, now }) => admit(db, entries, { now, location: settings.location })),
+    changeNotes: async (names, change) => inbox().write((work) => changeNotes(work, names, change)),
     heartbeat: async (heartbeat) => {
       const open = inbox();
       const { instance } = open.context;

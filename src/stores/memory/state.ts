@@ -70,6 +70,7 @@ export interface MemoryState {
   copyFinished: boolean;
   /** The preset of each entry, by its name. */
   readonly entries: Map<string, string>;
+  readonly notes: Map<string, { readonly value: string; readonly until: number }>;
 }
 
 export function createMemoryState(maxEvents: number): MemoryState {
@@ -93,6 +94,7 @@ export function createMemoryState(maxEvents: number): MemoryState {
       late: 0,
       handled: 0,
       unhandled: 0,
+      filtered: 0,
       retried: 0,
       deadLettered: 0,
       discarded: 0,
@@ -107,6 +109,7 @@ export function createMemoryState(maxEvents: number): MemoryState {
     copiedFrom: null,
     copyFinished: false,
     entries: new Map(),
+    notes: new Map(),
   };
 }
 

@@ -128,6 +128,7 @@ insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do 
  * Schema 7: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is true where no time was
  * signed, and `identity` is that of an event in a lane of several; both are null otherwise. `version` is the schema that a process knows:
  * null for one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`admitRows`).
+ * Also the notes of `InboxStore.changeNotes`, which pruning removes once `until` has passed, and the counter of filtered events.
  */
 const sources = `
 alter table body add column head text;
@@ -138,6 +139,8 @@ create index event_held on event (lane, id) where identity is not null and state
 create index event_untimed on event (keep, finished) where untimed and keep is not null;
 alter table quarantine add column head text, add column untimed boolean;
 alter table instance add column version int;
+create table note (name text primary key, value text not null, until bigint not null);
+alter table tally add column filtered bigint not null default 0;
 `;
 
 /** The first schema whose code knows events of other sources. */
@@ -228,7 +231,7 @@ async function bringUp(
 
 const TRIES = 40;
 /** What migrations alter, and what batches write. All at once: a lock taken later, while others wait for the first, could end in a deadlock. */
-const LOCKED = ["instance", "lane", "event", "body", "quarantine"];
+const LOCKED = ["instance", "lane", "event", "body", "quarantine", "tally"];
 
 /**
  * Other transactions queue behind this lock request, which itself waits for batches and effects that may take seconds. So it waits only

@@ -5,6 +5,7 @@ import { HELD, KEEP, STATUS } from "../database.ts";
 import { isContention } from "./failures.ts";
 import { removeSilent, TallySheet } from "./instances.ts";
 import { idsIn } from "./lanes.ts";
+import { pruneNoteRows } from "./notes.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 
@@ -39,6 +40,7 @@ export async function pruneRows(inbox: PgInbox, policy: PrunePolicy): Promise<Pr
   const events = await pruning((session, ends) => pruneEvents(inbox, session, policy, ends));
   const quarantined = await pruning((session, ends) => pruneQuarantined(inbox, session, policy, ends));
   await pruning((session, { timed }) => removeSilent(session, inbox.context.instance, timed));
+  await inbox.transaction(async (session) => pruneNoteRows(session, await inbox.now(session)));
   const more = bodies.more || events.more || quarantined.more;
   // Only after the last batch, which removed the last rows that use the names.
   if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);

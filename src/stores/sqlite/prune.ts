@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { type RetentionEnds, retentionEnds } from "../../inbox/store-rules.ts";
 import { HELD, KEEP } from "../database.ts";
+import { pruneNotes } from "./notes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import { untilFree, type Work } from "./transaction.ts";
 
@@ -38,6 +39,7 @@ export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<Prun
   await setImmediate();
   const quarantined = await inbox.write((work) => pruneQuarantined(work, policy));
   await setImmediate();
+  await inbox.write(pruneNotes);
   const more = bodies.more || events.more || quarantined.more;
   // Once, after the last batch, which removed the last rows that use them.
   if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);

@@ -318,6 +318,7 @@ export function readStats(inbox: OpenInbox): Promise<InboxStats> {
         retried: count("retried"),
         deadLettered: count("dead_lettered"),
         discarded: count("discarded"),
+        filtered: count("filtered"),
         gapsSkipped: count("gaps_skipped"),
         quarantined: count("quarantined"),
       },

@@ -118,6 +118,7 @@ insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0),
  * Schema 6: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is 1 where no time was signed,
  * and `identity` is that of an event in a lane of several; both are null otherwise. `version` is the schema that a process knows: null for
  * one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`instances.ts`).
+ * Also the notes of `InboxStore.changeNotes`, which pruning removes once `until` has passed, and the counter of filtered events.
  */
 const sources = `
 alter table oncehook_body add column head text;
@@ -128,6 +129,8 @@ create index oncehook_event_untimed on oncehook_event (keep, finished) where unt
 alter table oncehook_quarantine add column head text;
 alter table oncehook_quarantine add column untimed integer;
 alter table oncehook_instance add column version integer;
+create table oncehook_note (name text primary key, value text not null, until integer not null) without rowid;
+insert or ignore into oncehook_counter (name, value) values ('filtered', 0);
 `;
 
 /** The first schema whose code knows events of other sources. */

@@ -6,6 +6,7 @@ import { claimCases, recoveryCases } from "./store-claim.ts";
 import { copyCases } from "./store-copy.ts";
 import { eraseCases, subjectCases } from "./store-erase.ts";
 import { checkAgainstModel, type ModelRuns } from "./store-model-runs.ts";
+import { noteCases } from "./store-notes.ts";
 import { operatorCases, replayCases } from "./store-operator.ts";
 import { gapCases, lateCases } from "./store-order.ts";
 import { positionCases } from "./store-positions.ts";
@@ -53,6 +54,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["copy", copyCases],
   ["sources", sourceCases],
   ["position and arrival", positionCases],
+  ["notes", noteCases],
 ];
 
 /**
