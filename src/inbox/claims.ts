@@ -23,6 +23,17 @@ export interface LeaseOptions {
   readonly logger: Logger;
 }
 
+/** Leases that have not started, where limits by key decide which is next: `Flow`. */
+export interface HeldLeases {
+  readonly held: readonly HeldLease[];
+  readonly ready: number;
+  add(held: HeldLease): void;
+  next(): HeldLease | null;
+  ended(held: HeldLease, durationMs: number): void;
+  takeAll(): readonly HeldLease[];
+  remove(held: HeldLease): boolean;
+}
+
 /** Waits until some leases have ended. */
 interface Watch {
   readonly leases: Set<Lease>;
@@ -39,6 +50,8 @@ export class Leases {
   readonly #store: Pick<InboxStore, "extend">;
   readonly #options: LeaseOptions;
   readonly #lost: (lease: Lease) => void;
+  /** Holds what has not started instead of `#waiting`. Null without limits by key. */
+  readonly #flow: HeldLeases | null;
   /** From each claim until its end is committed. */
   readonly #byLane = new Map<LaneId, Lease>();
   readonly #watches = new Set<Watch>();
@@ -51,10 +64,16 @@ export class Leases {
   #renewal: Timer | null = null;
 
   /** @param lost - called with a lease that was lost before it started: nothing else reports that one */
-  constructor(store: Pick<InboxStore, "extend">, options: LeaseOptions, lost: (lease: Lease) => void) {
+  constructor(
+    store: Pick<InboxStore, "extend">,
+    options: LeaseOptions,
+    lost: (lease: Lease) => void,
+    flow: HeldLeases | null = null,
+  ) {
     this.#store = store;
     this.#options = options;
     this.#lost = lost;
+    this.#flow = flow;
   }
 
   get isEmpty(): boolean {
@@ -63,7 +82,7 @@ export class Leases {
 
   /** Slots in use: a lease whose end waits for its commit takes none. */
   get slotsTaken(): number {
-    return this.#waiting.length + this.#running.size + this.#unfinished.size;
+    return this.#waiting.length + (this.#flow?.ready ?? 0) + this.#running.size + this.#unfinished.size;
   }
 
   /** How many slots there are: `concurrency` until handlers prove quick. */
@@ -84,15 +103,16 @@ export class Leases {
 
   add(lease: Lease, parsed: object | null): void {
     this.#byLane.set(lease.lane, lease);
-    this.#waiting.push({ lease, parsed });
+    if (this.#flow === null) this.#waiting.push({ lease, parsed });
+    else this.#flow.add({ lease, parsed });
     this.#renewal ??= this.#planRenewal();
   }
 
   /** The next lease to run, if a handler is free. It counts as running from here on. */
   next(): HeldLease | null {
     if (this.#running.size >= this.#options.concurrency) return null;
-    const held = this.#waiting.shift();
-    if (held === undefined) return null;
+    const held = this.#flow === null ? this.#waiting.shift() : this.#flow.next();
+    if (held === undefined || held === null) return null;
     this.#running.set(held, null);
     return held;
   }
@@ -104,6 +124,7 @@ export class Leases {
 
   finished(held: HeldLease, durationMs: number): void {
     this.#running.delete(held);
+    this.#flow?.ended(held, durationMs);
     this.#averageMs =
       this.#averageMs === null ? durationMs : this.#averageMs + (durationMs - this.#averageMs) * SMOOTHING;
   }
@@ -129,9 +150,9 @@ export class Leases {
 
   /** Removes the leases that have not started from their slots, and returns them. */
   takeWaiting(): readonly Lease[] {
-    const waiting = this.#waiting.map(({ lease }) => lease);
+    const waiting = this.#flow?.takeAll() ?? this.#waiting;
     this.#waiting = [];
-    return waiting;
+    return waiting.map(({ lease }) => lease);
   }
 
   /** Resolves when all leases that are held now have ended, whatever is claimed meanwhile. */
@@ -151,8 +172,8 @@ export class Leases {
 
   /** A lost lease aborts its handler: another worker has the event now, so this one could not commit. */
   async #renew(): Promise<void> {
-    this.#renewal = this.slotsTaken > 0 ? this.#planRenewal() : null;
-    const held = [...this.#waiting, ...this.#running.keys()];
+    const held = [...this.#waiting, ...(this.#flow?.held ?? []), ...this.#running.keys()];
+    this.#renewal = held.length + this.#unfinished.size > 0 ? this.#planRenewal() : null;
     // Whether an unfinished one was lost shows when its end is stored.
     const leases = [...held.map(({ lease }) => lease), ...this.#unfinished];
     if (leases.length === 0) return;
@@ -168,6 +189,7 @@ export class Leases {
   }
 
   #drop(held: HeldLease): void {
+    if (this.#flow?.remove(held)) return this.#lost(held.lease);
     if (this.#waiting.includes(held)) {
       this.#waiting = this.#waiting.filter((one) => one !== held);
       return this.#lost(held.lease);

@@ -18,6 +18,14 @@ export const LONGEST_WAIT_MS = 24 * 3_600_000;
  */
 export const TOO_FAR_AHEAD_MS = LONGEST_WAIT_MS + 3_600_000;
 
+/** An event is fresh for so long after its acceptance: see `ClaimRequest.fresh`. */
+export const FRESH_MS = 60_000;
+
+/** Since when a lane that becomes ready waits to be claimed: a head that is not fresh, such as a replay, comes behind those that are. */
+export function readySince({ acceptedAt }: Pick<Candidate, "acceptedAt">, now: number): number {
+  return Math.min(now, Math.max(acceptedAt, now - FRESH_MS));
+}
+
 /** What the decision needs to know of a lane. */
 export interface LanePosition {
   readonly order: LaneOrder | null;

@@ -2,9 +2,9 @@
  * What the rules of `lane.ts` read and write of a lane. Memory and Postgres answer from lanes that they hold as objects, SQLite from
  * prepared statements. Nothing here waits: a rule runs to its end within one transaction.
  */
-import { type Candidate, isDue, type Missing } from "./gap.ts";
+import { type Candidate, FRESH_MS, isDue, type Missing } from "./gap.ts";
 import type { EventId, EventState, InboxStats, LaneId, LaneOrder, LaneStatus, Outcome } from "./record.ts";
-import type { Failure } from "./store.ts";
+import type { ClaimRequest, Failure } from "./store.ts";
 
 /** A lane's own facts. The rules change them; its port stores them. */
 export interface Lane {
@@ -100,6 +100,23 @@ type LanePlace = Pick<Lane, "status" | "readyAt">;
 /** A lane that is ready is due whatever its time: the clock may have been set back since. */
 export function laneIsDue(lane: LanePlace, now: number): boolean {
   return lane.status === "ready" || (lane.readyAt !== null && isDue(lane.readyAt, now));
+}
+
+/** Whether the head of a due lane is fresh: see `ClaimRequest.fresh`. One that failed before is not. */
+export function isFresh({ status, readyAt }: LanePlace, now: number): boolean {
+  return status !== "backoff" && readyAt !== null && readyAt > now - FRESH_MS && readyAt <= now;
+}
+
+/** Due lanes in the order in which a claim takes them. */
+export function claimOrder<L extends LanePlace & Pick<Lane, "id">>(
+  due: readonly L[],
+  { fresh = 0 }: Pick<ClaimRequest, "fresh">,
+  now: number,
+): readonly L[] {
+  const oldest = due.toSorted((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
+  if (fresh === 0) return oldest;
+  const first = oldest.filter((lane) => isFresh(lane, now)).slice(0, fresh);
+  return [...first, ...oldest.filter((lane) => !first.includes(lane))];
 }
 
 /**

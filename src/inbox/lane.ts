@@ -8,6 +8,7 @@ import {
   type LanePosition,
   type Missing,
   PLACES,
+  readySince,
 } from "./gap.ts";
 import { isOfSource, type LaneOrder } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
@@ -95,7 +96,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     lane.gapSince = arming.gapSince;
     if (arming.status === "idle") schedule(lane, "idle", null);
     else if (arming.status === "gap") schedule(lane, "gap", arming.dueAt);
-    else schedule(lane, "ready", lane.status === "ready" ? lane.readyAt : this.#port.now);
+    else schedule(lane, "ready", lane.status === "ready" ? lane.readyAt : readySince(arming.head, this.#port.now));
     return beginsToWait;
   }
 

@@ -216,6 +216,11 @@ export interface ClaimRequest {
    * event that kills its process takes no others with it.
    */
   readonly mode: "ordinary" | "recover";
+  /**
+   * Up to so many of the lanes are fresh ones, if there are any: their heads were accepted in the last minute, and neither failed nor are
+   * replays. The others are due lanes, oldest first. Default 0.
+   */
+  readonly fresh?: number;
   /** Claim only this lane. Accepted events are then not leased. */
   readonly lane?: LaneId;
 }

@@ -12,6 +12,8 @@ import {
   OnDemandClaims,
 } from "./claims.ts";
 import { type RetryPolicy, reportEnd, reportRetired, settleFor, type WorkerEvents } from "./completion.ts";
+import { Flow, type FlowLimits } from "./flow.ts";
+import { FRESH_MS } from "./gap.ts";
 import { type ClaimDriver, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import type { Registered } from "./handlers.ts";
 import { explained, placeFields } from "./masking.ts";
@@ -22,7 +24,10 @@ import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "
 /** A lane that is due now may be another process's: a drain that waits does not ask for it all the time. */
 const SHORTEST_WAIT_MS = 10;
 
-export interface WorkerOptions extends LeaseOptions, RetryPolicy, RunnerOptions, GroupCommitOptions {}
+export interface WorkerOptions extends LeaseOptions, RetryPolicy, RunnerOptions, GroupCommitOptions {
+  /** Null without limits by key. */
+  readonly flow: FlowLimits | null;
+}
 
 export class Worker<Tx> implements ClaimDriver {
   /** Stores deliveries too: each of its transactions can claim what it accepts. */
@@ -32,7 +37,9 @@ export class Worker<Tx> implements ClaimDriver {
   readonly #runner: Runner<Tx>;
   readonly #options: WorkerOptions;
   readonly #events: WorkerEvents;
+  readonly #flow: Flow<Tx> | null;
   readonly #leases: Leases;
+  readonly #backlog = new Backlog();
   readonly #drains: Drains;
   readonly #onDemand = new OnDemandClaims();
   readonly #dueTimer: DueTimer;
@@ -56,7 +63,10 @@ export class Worker<Tx> implements ClaimDriver {
     this.#registered = registered;
     this.groupCommit = new GroupCommit(store, this, registered, options);
     this.#runner = new Runner(store, registered, options);
-    this.#leases = new Leases(store, options, (lease) => this.#lostBeforeStart(lease));
+    const { flow: limits } = options;
+    const ofFlow = { wake: () => this.#startWaiting(), park: (lease: Lease, ms: number) => this.#park(lease, ms) };
+    this.#flow = limits === null ? null : new Flow(store, registered, { ...options, limits }, ofFlow);
+    this.#leases = new Leases(store, options, (lease) => this.#lostBeforeStart(lease), this.#flow);
     this.#drains = new Drains(options.clock, this.#leases, () => this.#drainsCutOff());
     const afterDueMs = () => (registered.entries.missing.size > 0 ? YIELD_MS * (1 + options.random()) : 0);
     this.#dueTimer = new DueTimer(store, options.clock, () => this.#poke(), afterDueMs);
@@ -189,11 +199,14 @@ export class Worker<Tx> implements ClaimDriver {
     const base = { leaseMs, maxAttempts, onDead };
     if (onDemand !== null) return { ...base, limit: 1, ...onDemand };
     if (this.#recovery.wantsClaim && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
-    return { ...base, limit: this.#freeSlots(this.#onDemand.takeOwed()), mode: "ordinary" };
+    const limit = this.#freeSlots(this.#onDemand.takeOwed());
+    return { ...base, limit, mode: "ordinary", ...this.#backlog.shareOf(limit) };
   }
 
   claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => object | null): void {
     const wanted = this.#areWanted(result.leases.length, request);
+    if (request.mode === "ordinary" && request.lane === undefined)
+      this.#backlog.claimed(result.leases, request.limit, this.#options.clock.now());
     for (const record of result.retired) reportRetired(record, this.#events, this.#registered.entries);
     for (const lease of result.leases) {
       this.#events.claimed(lease.lane);
@@ -238,7 +251,8 @@ export class Worker<Tx> implements ClaimDriver {
   #freeSlots(least: number): number {
     if (!this.#isActive() || this.#recovery.isInProgress) return 0;
     if (this.#breaker.isOpen) return this.#leases.isEmpty && this.#breaker.takeProbe() ? 1 : 0;
-    const free = Math.max(least, this.#leases.capacity - this.#leases.slotsTaken);
+    const wanted = Math.max(least, this.#leases.capacity - this.#leases.slotsTaken);
+    const free = this.#flow === null ? wanted : Math.min(wanted, this.#flow.room);
     return this.#started ? free : Math.min(free, this.#drains.remaining);
   }
 
@@ -254,11 +268,14 @@ export class Worker<Tx> implements ClaimDriver {
   #startWaiting(): void {
     if (this.#starting) return;
     this.#starting = true;
+    let started = 0;
     try {
-      for (let held = this.#leases.next(); held !== null; held = this.#leases.next()) this.#run(held);
+      for (let held = this.#leases.next(); held !== null; held = this.#leases.next(), started++) this.#run(held);
     } finally {
       this.#starting = false;
     }
+    // There is room for others of their keys, which may be due already.
+    if (this.#flow !== null && started > 0) this.#poke();
   }
 
   #run(held: HeldLease): void {
@@ -326,6 +343,14 @@ export class Worker<Tx> implements ClaimDriver {
     }
   }
 
+  /** Returns a lease to its queue for `delayMs`: limits by key do not let it start soon. */
+  #park(lease: Lease, delayMs: number): void {
+    this.groupCommit.settle({ kind: "release", lease, delayMs }, () => {
+      this.#drains.returned(1);
+      this.#endUnstarted(lease);
+    });
+  }
+
   #endUnstarted(lease: Lease): void {
     this.#end(lease);
     this.#events.ended(lease.event, "put_back");
@@ -348,6 +373,29 @@ export class Worker<Tx> implements ClaimDriver {
   /** Recovery goes on when no lease is held. */
   #afterEnd(): void {
     if (this.#leases.isEmpty && this.#recovery.idle()) this.#poke();
+  }
+}
+
+/** Of the lanes of a claim, so much are for fresh events while older ones wait, and the rest for the older ones: neither starves. */
+const FRESH_SHARE = 0.75;
+
+/** Whether events wait that are not fresh, and what fresh ones get of the next claim. */
+class Backlog {
+  #isThere = false;
+  #credit = 0;
+
+  /** A claim came back. */
+  claimed(leases: readonly Lease[], limit: number, now: number): void {
+    if (leases.length < limit) this.#isThere = false;
+    else if (leases.some(({ forced, acceptedAt }) => forced || acceptedAt <= now - FRESH_MS)) this.#isThere = true;
+  }
+
+  shareOf(limit: number): Pick<ClaimRequest, "fresh"> {
+    if (!this.#isThere) return {};
+    this.#credit += limit * FRESH_SHARE;
+    const fresh = Math.floor(this.#credit);
+    this.#credit -= fresh;
+    return { fresh };
   }
 }
 

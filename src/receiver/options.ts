@@ -1,11 +1,19 @@
 /** The receiver's options: documented, validated, with defaults. */
 import { SetupError } from "../errors.ts";
+import type { FlowKey, FlowLimits } from "../inbox/flow.ts";
 import { DEFAULT_MAX_ATTEMPTS } from "../inbox/gap.ts";
 import type { OnDead } from "../inbox/record.ts";
 import type { InboxStore } from "../inbox/store.ts";
 import { type Clock, type Random, systemClock, systemRandom } from "../internal/clock.ts";
 import { type Logger, loggerOption, stderrInfoLogger, stderrLogger } from "../internal/logger.ts";
-import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import {
+  booleanOption,
+  choiceOption,
+  invalidOption,
+  isRecord,
+  numberOption,
+  refuseUnknownOptions,
+} from "../internal/options.ts";
 import { isDevelopment } from "../internal/process.ts";
 
 const DAY_MS = 86_400_000;
@@ -21,8 +29,16 @@ export interface CommonOptions<Tx = unknown> {
    * (default, and the only choice, with a store that is not durable) (RCV-3, RCV-5).
    */
   readonly ack?: "stored" | "handled";
-  /** Handlers that run at once. 1 to 1,000. Default 8. */
-  readonly concurrency?: number;
+  /**
+   * Handlers that run at once in this process. 1 to 1,000. Default 8. As an object it also bounds how many run for one source or one key, such
+   * as a customer: `{ each: 2, per: "source" }`.
+   */
+  readonly concurrency?: number | ConcurrencyOptions;
+  /**
+   * How many handlers start in a second, in all processes of the inbox together: so that a backlog or a replay does not overrun the API
+   * behind them. They start at even distances, and keys take turns. Default: no limit.
+   */
+  readonly rate?: RateOptions;
   /**
    * When a handler's `ctx.signal` aborts, milliseconds. 10 to 3,600,000. Default 30,000. The attempt then fails when the handler ends,
    * or 30 s later at the latest. Until then its message waits.
@@ -53,6 +69,27 @@ export interface CommonOptions<Tx = unknown> {
   readonly random?: Random;
 }
 
+/** How many handlers run at once in one process. */
+export interface ConcurrencyOptions {
+  /** All together. 1 to 1,000. Default 8. */
+  readonly total?: number;
+  /** Of one key. 1 to 1,000. */
+  readonly each: number;
+  /** What has a key of its own: each source, or what the function returns for an event. */
+  readonly per: "source" | FlowKey;
+}
+
+/** How many handlers start in a second. */
+export interface RateOptions {
+  /** Of one key. 0.01 to 10,000 events per second. */
+  readonly perSecond: number;
+  /**
+   * What has a rate of its own: the inbox, each source, or what the function returns for an event, such as its customer. Default
+   * `"inbox"`.
+   */
+  readonly per?: "inbox" | "source" | FlowKey;
+}
+
 export interface ResolvedReceiverOptions<Tx> {
   readonly store: InboxStore<Tx>;
   readonly name: string;
@@ -62,6 +99,8 @@ export interface ResolvedReceiverOptions<Tx> {
   /** Null without the messaging service: then the inbox keeps what it has recorded. */
   readonly firstSequence: number | "any" | null;
   readonly concurrency: number;
+  /** Null without limits by key. */
+  readonly flow: FlowLimits | null;
   readonly handlerTimeoutMs: number;
   readonly leaseMs: number;
   readonly maxAttempts: number;
@@ -80,6 +119,7 @@ export const COMMON_OPTIONS = [
   "name",
   "ack",
   "concurrency",
+  "rate",
   "handlerTimeoutMs",
   "leaseMs",
   "maxAttempts",
@@ -115,7 +155,7 @@ export function resolveReceiverOptions<Tx>(
     name: nameOption(options.name),
     ack: ackOption(options.ack, store.capabilities.durable),
     firstSequence,
-    concurrency: numberOption("concurrency", options.concurrency, 8, { min: 1, max: 1_000, unit: "handlers" }),
+    ...flowOptions(options),
     handlerTimeoutMs: numberOption("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, {
       min: 10,
       max: 3_600_000,
@@ -136,6 +176,52 @@ export function resolveReceiverOptions<Tx>(
     clock: options.clock ?? systemClock,
     random: options.random ?? systemRandom,
   };
+}
+
+const HANDLERS = { min: 1, max: 1_000, unit: "handlers" } as const;
+
+function flowOptions({
+  concurrency,
+  rate,
+}: Pick<CommonOptions, "concurrency" | "rate">): Pick<ResolvedReceiverOptions<never>, "concurrency" | "flow"> {
+  const limits = { rate: rateLimit(rate), concurrency: concurrencyLimit(concurrency) };
+  const flow = limits.rate === null && limits.concurrency === null ? null : limits;
+  if (!isRecord(concurrency)) return { concurrency: numberOption("concurrency", concurrency, 8, HANDLERS), flow };
+  return { concurrency: numberOption("concurrency.total", concurrency.total, 8, HANDLERS), flow };
+}
+
+function concurrencyLimit(given: CommonOptions["concurrency"]): FlowLimits["concurrency"] {
+  if (!isRecord(given)) return null;
+  refuseUnknownOptions("concurrency", given, ["total", "each", "per"]);
+  const { each, per } = given as unknown as ConcurrencyOptions;
+  if (each === undefined) throw invalidOption("concurrency.each", "must say how many handlers of one key run at once");
+  return {
+    each: numberOption("concurrency.each", each, 1, HANDLERS),
+    per: typeof per === "function" ? per : keyOption("concurrency.per", per, ["source"]),
+  };
+}
+
+function rateLimit(given: RateOptions | undefined): FlowLimits["rate"] {
+  if (given === undefined) return null;
+  refuseUnknownOptions("rate", given, ["perSecond", "per"]);
+  const { perSecond, per = "inbox" } = given;
+  if (perSecond === undefined) throw invalidOption("rate.perSecond", "must say how many handlers start in a second");
+  return {
+    perSecond: numberOption("rate.perSecond", perSecond, 1, {
+      min: 0.01,
+      max: 10_000,
+      unit: "events per second",
+      integer: false,
+    }),
+    per: typeof per === "function" ? per : keyOption("rate.per", per, ["inbox", "source"]),
+  };
+}
+
+function keyOption<const T extends string>(name: string, value: unknown, choices: readonly T[]): T {
+  const found = choices.find((choice) => choice === value);
+  if (found !== undefined) return found;
+  const list = choices.map((choice) => `"${choice}"`).join(", ");
+  throw invalidOption(name, `must be ${list}, or a function that returns the key of an event`, value);
 }
 
 function nameOption(value: unknown): string {

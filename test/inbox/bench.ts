@@ -174,7 +174,7 @@ export class Bench<Tx = never> {
     this.entries = new Entries([{ name: null, source: serviceReader(() => 0), handlers }]);
     this.registry = handlers as unknown as Handlers<Tx>;
     options.register?.(this.registry);
-    const standard = { concurrency: 4, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
+    const standard = { concurrency: 4, flow: null, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
     const { handlerTimeoutMs = 30_000, batch = {} } = options;
     this.worker = new Worker<Tx>(this.recorder.store, this, this.#events(), {
       ...{ ...standard, clock, random: () => 1, logger, handlerTimeoutMs, limits: batch },

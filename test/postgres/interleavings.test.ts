@@ -41,17 +41,17 @@ describe("postgresStore() with two processes at one lane", () => {
   it("sees it with effects too", async () => {
     const all = await scene();
     const { meet, one, other, pool, schema } = all;
-    await pool.query(`create table ${schema}.note (text text)`);
+    await pool.query(`create table ${schema}.written (text text)`);
     await other.accept(other.event(1));
     const lease = await other.claimOne();
-    const note = (client: unknown) => (client as PgClient).query(`insert into ${schema}.note values ('done')`);
+    const note = (client: unknown) => (client as PgClient).query(`insert into ${schema}.written values ('done')`);
     const [, settled] = await meet(
       "commit",
       () => one.accept(one.event(2)),
       () => other.settle(other.complete(lease, "handled", [note])),
     );
     expect(settled).toEqual(["settled"]);
-    expect((await pool.query(`select * from ${schema}.note`)).rowCount).toBe(1);
+    expect((await pool.query(`select * from ${schema}.written`)).rowCount).toBe(1);
     expect(await drained(all)).toEqual([2]);
   });
 

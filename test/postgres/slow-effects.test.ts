@@ -195,19 +195,19 @@ describe("the server's limits", () => {
 it("commits the effects of several events at the same time: none waits for another's counters", async () => {
   const { one, pool, schema } = await scene();
   // The first of them stops when it has written its row of counters.
-  await pool.query(`create table ${schema}.note (text text);
+  await pool.query(`create table ${schema}.written (text text);
     create function ${schema}.stop() returns trigger language plpgsql as $$ begin
       perform pg_advisory_xact_lock(770000 + new.slot); return null; end $$;
     create trigger stop after insert or update on ${schema}.tally for each row execute function ${schema}.stop()`);
   const gatekeeper = await pool.connect();
   await gatekeeper.query("select pg_advisory_lock(770008)");
   await one.accept(one.of("a", 1), one.of("b", 1));
-  const note = (client: unknown) => (client as PgClient).query(`insert into ${schema}.note values ('written')`);
+  const note = (client: unknown) => (client as PgClient).query(`insert into ${schema}.written values ('written')`);
   const settles = (await one.claim()).map((lease) => one.complete(lease, "handled", [note]));
   const settled = one.settle(...settles);
   const waits = "select 1 from pg_locks where locktype = 'advisory' and objid = 770008 and not granted";
   await until(async () => (await pool.query(waits)).rowCount === 1);
-  await until(async () => (await pool.query(`select 1 from ${schema}.note`)).rowCount === 1);
+  await until(async () => (await pool.query(`select 1 from ${schema}.written`)).rowCount === 1);
   await gatekeeper.query("select pg_advisory_unlock(770008)");
   gatekeeper.release();
   expect(await settled).toEqual(["settled", "settled"]);

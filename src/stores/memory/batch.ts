@@ -1,7 +1,7 @@
 /** One batch on an inbox in memory: accepts events, claims lanes, and ends leases. */
 import { SetupError, StoreError } from "../../errors.ts";
 import { countDuplicates, type LateEvents, signedTimeOf } from "../../inbox/lane.ts";
-import { laneIsDue } from "../../inbox/lane-port.ts";
+import { claimOrder, laneIsDue } from "../../inbox/lane-port.ts";
 import {
   type Claimed,
   countDuplicate,
@@ -153,7 +153,7 @@ function claimDue(lanes: MemoryLanes, request: ClaimRequest, claimed: Claimed): 
   const recovering = request.mode === "recover";
   const limit = recovering ? Math.min(1, request.limit) : request.limit;
   while (roomLeft(claimed, limit) > 0) {
-    const due = dueLanes(lanes, recovering, request.lane);
+    const due = claimOrder(dueLanes(lanes, recovering, request.lane), request, lanes.now);
     if (due.length === 0) return;
     for (const lane of due) {
       if (roomLeft(claimed, limit) <= 0) return;
@@ -174,7 +174,7 @@ function dueLanes({ state, now }: MemoryLanes, leased: boolean, only: number | u
     if ((lane.status === "leased") !== leased || !laneIsDue(lane, now)) continue;
     if (only === undefined || lane.id === only) due.push(lane);
   }
-  return due.sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
+  return due;
 }
 
 function settle({ state, rules }: MemoryLanes, request: Settle<never>): SettleResult {

@@ -2,7 +2,7 @@
 
 import { countDuplicates, type LateEvents, signedTimeOf } from "../../inbox/lane.ts";
 import { isOfSource } from "../../inbox/lane-key.ts";
-import { laneIsDue } from "../../inbox/lane-port.ts";
+import { claimOrder, laneIsDue } from "../../inbox/lane-port.ts";
 import {
   type Body,
   type Claimed,
@@ -45,6 +45,7 @@ import {
   keyOf,
   keyText,
   lockDue,
+  lockFresh,
   NONE_EXPIRED,
   type Numbers,
   newNumbers,
@@ -268,12 +269,15 @@ async function lockFirstDue(inbox: PgInbox, session: PgSession, request: ClaimRe
     const rows = await lockDue(session, { ...wanted, recover: true, from: 0 });
     return { rows, areAll: rows.length < limit };
   }
+  const fresh = request.fresh ? await lockFresh(session, wanted.now, Math.min(limit, request.fresh)) : [];
+  const others = limit - fresh.length;
+  if (others === 0) return { rows: fresh, areAll: false };
   const cursor = inbox.cursors.due;
   const from = cursor.start();
-  const rows = await lockDue(session, { ...wanted, recover: false, from });
-  const areEnough = rows.length >= limit;
+  const rows = await lockDue(session, { ...wanted, limit: others, seen: idsIn(fresh), recover: false, from });
+  const areEnough = rows.length >= others;
   cursor.moveTo(areEnough ? (rows[0]?.ready_at ?? 0) : 0);
-  return { rows, areAll: !areEnough && from === 0 };
+  return { rows: [...fresh, ...rows], areAll: !areEnough && from === 0 };
 }
 
 /** Claims one expired lease with `recover`, otherwise due lanes, oldest first, until there are enough or no more. */
@@ -303,10 +307,10 @@ const mostToClaim = ({ mode, limit }: ClaimRequest): number => (mode === "recove
 /** The due lanes among those that this transaction holds, or the lane that the claim names. */
 function dueLanes({ byId, loaded }: Workspace, request: ClaimRequest): readonly LaneState[] {
   const candidates = request.lane === undefined ? [...byId.values()] : [byId.get(request.lane)];
-  return candidates
+  const due = candidates
     .filter((lane) => lane !== undefined)
-    .filter((lane) => (lane.status === "leased") === (request.mode === "recover") && laneIsDue(lane, loaded.now))
-    .sort((a, b) => (a.readyAt ?? 0) - (b.readyAt ?? 0) || a.id - b.id);
+    .filter((lane) => (lane.status === "leased") === (request.mode === "recover") && laneIsDue(lane, loaded.now));
+  return claimOrder(due, request, loaded.now);
 }
 
 // Quarantine: correctly signed bodies that are not events, within the quota of their signer.

@@ -4,7 +4,7 @@
  */
 import type { EffectStatement, SettleResult } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
-import { type Completion, type Executables, endedAt, isCommon } from "./end-lease.ts";
+import { type Completion, type Executables, endOf, isCommon } from "./end-lease.ts";
 import { isContention, isStatementLost, isUnanswered } from "./failures.ts";
 import type { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
@@ -125,7 +125,7 @@ export class DeclaredWrites {
     if (failed === undefined) {
       resolve({ status: "settled" });
       const end = ends.at(-2);
-      return this.#inbox.wrote(endedAt(end?.status === "fulfilled" ? end.value : []), since);
+      return this.#inbox.endedLease(endOf(end?.status === "fulfilled" ? end.value : []), since);
     }
     const isCutOff = ends.some((end) => end.status === "rejected" && isUnanswered(end.reason));
     if (isCutOff) session.discard(failed.reason);

@@ -19,7 +19,7 @@ import {
   runEffects,
   takeBack,
 } from "./effect-connection.ts";
-import { type Completion, Executables, endedAt, isCommon } from "./end-lease.ts";
+import { type Completion, Executables, endOf, isCommon } from "./end-lease.ts";
 import { isCutOff, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
 import { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
@@ -233,7 +233,7 @@ export class EffectSettles {
       await checkOpen(session);
       throw new Undecided();
     });
-    await inbox.wrote(endedAt(results), since);
+    await inbox.endedLease(endOf(results), since);
     return { status: "settled" };
   }
 

@@ -2,6 +2,7 @@
  * The common end of a lease with effects: one statement that decides by itself, or fails so that the rules must decide. It is prepared by
  * SQL and executed by name within texts, so that one message carries several statements.
  */
+import { FRESH_MS } from "../../inbox/gap.ts";
 import { isSharedLane } from "../../inbox/lane-key.ts";
 import type { Settle } from "../../inbox/store.ts";
 import { KEEP, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
@@ -16,7 +17,7 @@ export type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
 const LOCK = "select 1 from {}.lane where id = $1::bigint for update";
 
 const WAITING =
-  "select e.seq, e.late, e.forced, e.gap_wait from {}.event e where e.lane = $1::bigint and e.id <> $3::bigint";
+  "select e.seq, e.late, e.forced, e.gap_wait, e.accepted from {}.event e where e.lane = $1::bigint and e.id <> $3::bigint";
 
 /**
  * The next event of a lane, by the order of `LaneRules`. `state + 0`, so that it is not found by the index of all open events: for one lane
@@ -40,13 +41,13 @@ const AT = "coalesce($5::bigint, (extract(epoch from statement_timestamp()) * 10
  */
 const endWith = (next: string, isReady: string) => `with lane_ended as (
     update {}.lane l set status = case when n.seq is null then ${STATUS.idle} else ${STATUS.ready} end,
-      ready_at = case when n.seq is null then null else ${AT} end, gap_since = null, holder = null,
+      ready_at = case when n.seq is null then null else least(${AT}, greatest(n.accepted, ${AT} - ${FRESH_MS})) end, gap_since = null, holder = null,
       leased = null, leased_epoch = null, leased_attempts = null, leased_started = null
     from (select 1) as always left join (${next}) n on true
     where l.id = $1::bigint and l.epoch = $2::int and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}
       and ($7::text is null or pg_current_xact_id()::text = $7)
       and (n.seq is null or n.late or not n.forced and ${isReady})
-    returning 1),
+    returning l.ready_at),
   event_ended as (
     update {}.event e set state = ${STATE.done}, outcome = ${OUTCOME.handled}, finished = ${AT},
       keep = case when e.has_body then ${KEEP.handled} else ${KEEP.identity} end,
@@ -56,7 +57,7 @@ const endWith = (next: string, isReady: string) => `with lane_ended as (
   tally as (
     insert into {}.tally as t (instance, slot, pending, handled) values ($4::int, $6::smallint, -1, 1)
     on conflict (instance, slot) do update set pending = t.pending - 1, handled = t.handled + 1 returning 1)
-  select ${AT} as now, 1 / ((select count(*) from lane_ended) * (select count(*) from event_ended))::int as oncehook_ended`;
+  select ${AT} as now, (select ready_at from lane_ended) as ready_at, 1 / ((select count(*) from lane_ended) * (select count(*) from event_ended))::int as oncehook_ended`;
 
 const END = endWith(NEXT, "n.seq <= l.cursor + 1");
 const END_OF_SHARED = endWith(NEXT_OF_SHARED, `(l.tag <> ${TAG.position} or n.gap_wait = 0)`);
@@ -150,8 +151,9 @@ function literal(value: Argument): string {
   return value.includes("\\") ? ` E${quoted.replaceAll("\\", "\\\\")}` : quoted;
 }
 
-/** The time that the end of a lease wrote, from the results of its text. */
-export function endedAt(results: unknown): number {
+/** From the results of its text: when the end of a lease was written, and since when its lane is ready again, if it is. */
+export function endOf(results: unknown): { readonly at: number; readonly readyAt: number | null } {
   const rows = (results as readonly PgResult[]).flatMap((result) => result.rows);
-  return Number(rows.find((row) => "oncehook_ended" in row)?.now);
+  const { now, ready_at } = rows.find((row) => "oncehook_ended" in row) ?? {};
+  return { at: Number(now), readyAt: ready_at == null ? null : Number(ready_at) };
 }

@@ -1,6 +1,6 @@
 /** Locks lanes, reads them, and finds due ones. Lanes are locked first and their events read in a later statement; otherwise wake-ups are lost. */
 
-import { PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
+import { FRESH_MS, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { isSharedLane } from "../../inbox/lane-key.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
@@ -359,6 +359,11 @@ const inRange = (which: string, range: string) => `select * from (select ${laneC
   order by ready_at, id limit $2::int for update skip locked) due`;
 const WAITING = DUE("status >= 3");
 const LEASED = DUE("status = 2");
+/** As `isFresh()`; both comparisons, so that the index of lanes that wait is used. */
+const FRESH = `${AT("$1")} ${inRange(
+  "status >= 3 and status <= 4",
+  `ready_at > (select now - ${FRESH_MS} from c) and ready_at <= (select now from c)`,
+)}`;
 
 interface DueRequest {
   /** Epoch milliseconds; null for the server's clock. */
@@ -382,6 +387,11 @@ export function lockDue(
 ): Promise<readonly PgLaneRow[]> {
   const [name, text] = recover ? ["claim_expired", LEASED] : ["claim_due", WAITING];
   return session.rows<PgLaneRow>(name, text, [now, limit, arrayOf("bigint", seen), from]);
+}
+
+/** Locks up to `limit` fresh lanes that are due, the oldest first: see `ClaimRequest.fresh`. */
+export function lockFresh(session: PgSession, now: number | null, limit: number): Promise<readonly PgLaneRow[]> {
+  return session.rows<PgLaneRow>("claim_fresh", FRESH, [now, limit, arrayOf("bigint", [])]);
 }
 
 const SOONEST = `select (select min(ready_at) from {}.lane where status >= 3) as waiting,

@@ -130,6 +130,12 @@ export class PgInbox {
     if (step !== null) await this.#clockSteps.follow(this.access, step).catch(() => {});
   }
 
+  /** A statement of its own ended a lease. @param readyAt - since when its lane is ready again; null if it is not */
+  endedLease(end: { readonly at: number; readonly readyAt: number | null }, since: number): Promise<void> {
+    if (end.readyAt !== null) this.cursors.due.lowerTo(end.readyAt);
+    return this.wrote(end.at, since);
+  }
+
   transaction<T>(work: (session: PgSession) => Promise<T>): Promise<T> {
     return this.during(() => this.write(work));
   }
@@ -452,6 +458,11 @@ export class IndexCursor {
     if (isRecent && this.#readyAt > 0) return this.#readyAt;
     this.#wholeAt = now;
     return 0;
+  }
+
+  /** A lane became ready that waits since `readyAt`. */
+  lowerTo(readyAt: number): void {
+    this.#readyAt = Math.min(this.#readyAt, readyAt);
   }
 
   /** Skips everything before `readyAt` from now on; 0 makes the next look read the whole index. */

@@ -189,6 +189,8 @@ export class Workspace {
     const parameters = [...values, ...this.sheet.values(), ...(writesNames ? [this.names.pruned] : [])];
     try {
       const [row] = await this.session.rows<{ number: string }>(name, text, parameters);
+      for (const { status, readyAt } of this.byId.values())
+        if (status === "ready" && readyAt !== null) this.inbox.cursors.due.lowerTo(readyAt);
       return row?.number ?? null;
     } catch (error) {
       throw newLanes.length > 0 && isLaneNotMade(error) ? new LaneAppeared(newLanes) : error;

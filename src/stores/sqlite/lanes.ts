@@ -1,10 +1,10 @@
 /** Claims due lanes of the SQLite inbox, and ends their leases. What is leased and what a lane does next is the shared rules' to say. */
 
 import { SetupError } from "../../errors.ts";
-import { type Missing, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
+import { FRESH_MS, type Missing, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { LaneRules, leaseOf } from "../../inbox/lane.ts";
 import type { LaneOrder } from "../../inbox/lane-key.ts";
-import { type Heads, type Lane, type LaneEntry, type LanePort, laneIsDue } from "../../inbox/lane-port.ts";
+import { type Heads, isFresh, type Lane, type LaneEntry, type LanePort, laneIsDue } from "../../inbox/lane-port.ts";
 import type { Mutable } from "../../inbox/lane-state.ts";
 import type { EventId, EventRecord, EventState, LaneId, Outcome } from "../../inbox/record.ts";
 import type { ClaimRequest, Effect, Failure, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
@@ -59,6 +59,8 @@ export function claimDue(lanes: SqliteLanes, request: ClaimRequest, claimed: Cla
     if (request.lane !== undefined) claimOnly(lanes, request.lane, request, claimed);
     else {
       const { now } = lanes;
+      const fresh = Math.min(limit, request.fresh ?? 0);
+      if (fresh > 0) scan(lanes, { request, claimed, limit: fresh, from: now - FRESH_MS + 1, to: now, takes: isFresh });
       scan(lanes, { request, claimed, limit, from: Number.MIN_SAFE_INTEGER, to: now });
       // The clock went back: what lies further ahead than any wait is due as well.
       scan(lanes, { request, claimed, limit, from: now + TOO_FAR_AHEAD_MS + 1, to: END });
@@ -82,9 +84,11 @@ interface Scan {
   readonly limit: number;
   readonly from: number;
   readonly to: number;
+  /** Default: all lanes. */
+  readonly takes?: (lane: SqliteLane, now: number) => boolean;
 }
 
-function scan(lanes: SqliteLanes, { request, claimed, limit, from, to }: Scan): void {
+function scan(lanes: SqliteLanes, { request, claimed, limit, from, to, takes }: Scan): void {
   const { sql } = lanes.work;
   const due = request.mode === "recover" ? sql.expiredLanes : sql.dueLanes;
   let [readyAt, id] = [from, 0];
@@ -93,7 +97,8 @@ function scan(lanes: SqliteLanes, { request, claimed, limit, from, to }: Scan): 
     for (const row of page) {
       if (isEnough(claimed, limit)) return;
       [readyAt, id] = [row.readyAt ?? from, row.id];
-      claimLane(lanes, toLane(row, row), request, claimed);
+      const lane = toLane(row, row);
+      if (takes === undefined || takes(lane, lanes.now)) claimLane(lanes, lane, request, claimed);
     }
     if (page.length < LANES_PER_PAGE) return;
   }

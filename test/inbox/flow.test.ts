@@ -1,0 +1,220 @@
+import { describe, expect, it } from "vitest";
+import type { FlowLimits } from "../../src/inbox/flow.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { Bench, openBench, rounds } from "./bench.ts";
+import { slowHandlers } from "./slow-handlers.ts";
+
+const noLimit: FlowLimits = { rate: null, concurrency: null };
+const perSecond = (rate: number, per: NonNullable<FlowLimits["rate"]>["per"] = "inbox"): FlowLimits => ({
+  ...noLimit,
+  rate: { perSecond: rate, per },
+});
+/** The customer is the part of the message's id before the dash. */
+const customerOf = (event: object): string => String((event as { messageId: string }).messageId).split("-")[0] ?? "";
+
+interface Start {
+  readonly at: number;
+  readonly messageId: string;
+  readonly sequence: number;
+}
+
+/** A bench that notes when each handler started. */
+async function starting(flow: FlowLimits, worker = {}) {
+  const starts: Start[] = [];
+  const bench: Bench = await openBench({
+    register: (on) =>
+      on.onAny((_, ctx) => {
+        const { lane, sequence } = ctx.meta;
+        starts.push({ at: bench.clock.monotonic(), messageId: lane.messageId, sequence });
+      }),
+    worker: { flow, ...worker },
+    store: memoryStore({ volatile: true, maxEvents: 100_000 }),
+  });
+  return { bench, starts };
+}
+
+const within = (starts: readonly Start[], from: number, to: number) =>
+  starts.filter(({ at }) => at >= from && at < to).length;
+
+describe("a rate", () => {
+  it("starts handlers at even distances, from all that waits, and parks none with one key for all", async () => {
+    const { bench, starts } = await starting(perSecond(10));
+    bench.worker.start();
+    await bench.acceptMany(100);
+    await bench.clock.advance(9_850);
+    expect(starts.length).toBe(99);
+    const steps = starts.slice(1).map(({ at }, index) => at - (starts[index]?.at ?? 0));
+    expect(Math.min(...steps)).toBeGreaterThanOrEqual(99);
+    expect(Math.max(...steps)).toBeLessThanOrEqual(101);
+    await bench.clock.advance(1_000);
+    expect(starts.length).toBe(100);
+    expect(bench.recorder.turns.flatMap(({ settles }) => settles).filter(({ kind }) => kind === "release")).toEqual([]);
+    await bench.expectNothingLeaked();
+  });
+
+  it("does not delay an event that comes alone", async () => {
+    const { bench, starts } = await starting(perSecond(1));
+    bench.worker.start();
+    await bench.accept("a");
+    await bench.clock.advance(0);
+    expect(starts.length).toBe(1);
+  });
+
+  it("holds for each key, and none waits behind the backlog of another", async () => {
+    const { bench, starts } = await starting(perSecond(10, customerOf));
+    for (let index = 0; index < 400; index++) await bench.accept(`loud-${index}`);
+    for (let index = 0; index < 5; index++) await bench.accept(`quiet-${index}`);
+    bench.worker.start();
+    await bench.clock.advance(1_000);
+    expect(starts.filter(({ messageId }) => messageId.startsWith("quiet")).length).toBe(5);
+    await bench.clock.advance(29_000);
+    const loud = starts.filter(({ messageId }) => messageId.startsWith("loud"));
+    for (let second = 1; second < 30; second++)
+      expect(Math.abs(within(loud, second * 1_000, (second + 1) * 1_000) - 10)).toBeLessThanOrEqual(1);
+    await bench.clock.advance(12_000);
+    expect(starts.length).toBe(405);
+    expect(new Set(await bench.states())).toEqual(new Set(["handled"]));
+    await bench.expectNothingLeaked();
+  });
+
+  it("holds for two processes together", async () => {
+    const { bench, starts } = await starting(perSecond(20, customerOf));
+    const other: Bench = new Bench(bench.recorder.store, {
+      clock: bench.clock,
+      register: (on) =>
+        on.onAny((_, ctx) => {
+          const { lane, sequence } = ctx.meta;
+          starts.push({ at: bench.clock.monotonic(), messageId: lane.messageId, sequence });
+        }),
+      worker: { flow: perSecond(20, customerOf) },
+    });
+    for (let index = 0; index < 600; index++) await bench.accept(`c-${index}`);
+    bench.worker.start();
+    other.worker.start();
+    await bench.clock.advance(20_000);
+    expect(Math.abs(within(starts, 1_000, 20_000) - 380)).toBeLessThanOrEqual(4);
+    await bench.clock.advance(12_000);
+    expect(starts.length).toBe(600);
+  });
+
+  it("keeps the order of a message, and its leases while they wait", async () => {
+    const { bench, starts } = await starting(perSecond(0.2, customerOf), { leaseMs: 1_000 });
+    bench.worker.start();
+    for (let sequence = 1; sequence <= 6; sequence++) await bench.accept("a-1", sequence);
+    await bench.accept("a-2");
+    await bench.clock.advance(60_000);
+    expect(starts.filter(({ messageId }) => messageId === "a-1").map(({ sequence }) => sequence)).toEqual([
+      1, 2, 3, 4, 5, 6,
+    ]);
+    expect(starts.length).toBe(7);
+    expect(bench.recorder.doubled).toEqual([]);
+    await bench.expectNothingLeaked();
+  });
+
+  it("gives a fresh event its turn before a backlog of its key, and the backlog a quarter", async () => {
+    const { bench, starts } = await starting(perSecond(8));
+    for (let index = 0; index < 200; index++) await bench.accept(`old-${index}`);
+    await bench.clock.advance(120_000);
+    bench.worker.start();
+    await bench.clock.advance(2_000);
+    for (let index = 0; index < 200; index++) await bench.accept(`new-${index}`);
+    const before = starts.length;
+    await bench.clock.advance(10_000);
+    const during = starts.slice(before);
+    const fresh = during.filter(({ messageId }) => messageId.startsWith("new")).length;
+    expect(during.length).toBeGreaterThanOrEqual(79);
+    expect(fresh).toBeGreaterThanOrEqual(50);
+    expect(during.length - fresh).toBeGreaterThanOrEqual(18);
+  });
+
+  it("returns what waits at once when it is stopped", async () => {
+    const { bench, starts } = await starting(perSecond(1, customerOf));
+    bench.worker.start();
+    for (let index = 0; index < 50; index++) await bench.accept(`a-${index}`);
+    await bench.clock.advance(1_500);
+    const stopped = bench.worker.stop(10_000);
+    await rounds();
+    await stopped;
+    expect(bench.recorder.outstanding.size).toBe(0);
+    expect(starts.length).toBe(2);
+  });
+
+  it("is used by drains", async () => {
+    const { bench, starts } = await starting(perSecond(10));
+    await bench.acceptMany(30);
+    const drained = bench.worker.drain({ budgetMs: 1_050 });
+    await bench.clock.advance(2_000);
+    expect(await drained).toEqual({ claimed: starts.length, complete: false });
+    expect(starts.length).toBe(11);
+    const rest = bench.worker.drain({});
+    await bench.clock.advance(4_000);
+    expect((await rest).complete).toBe(true);
+    expect(starts.length).toBe(30);
+  });
+
+  it("counts an event for its source if its key cannot be computed, and logs that", async () => {
+    const flow = perSecond(10, () => {
+      throw new Error("no customer");
+    });
+    const { bench, starts } = await starting(flow);
+    bench.worker.start();
+    await bench.acceptMany(5);
+    await bench.clock.advance(1_000);
+    expect(starts.length).toBe(5);
+    expect(bench.lines.map(({ fields }) => fields.code)).toContain("flow_key_failed");
+  });
+
+  it("goes on when the clock is set back", async () => {
+    const { bench, starts } = await starting(perSecond(10, customerOf));
+    bench.worker.start();
+    for (let index = 0; index < 40; index++) await bench.accept(`a-${index}`);
+    await bench.clock.advance(1_000);
+    bench.clock.set(bench.clock.now() - 3_600_000);
+    for (let index = 0; index < 10; index++) await bench.accept(`b-${index}`);
+    await bench.clock.advance(3_000);
+    expect(starts.filter(({ messageId }) => messageId.startsWith("b")).length).toBe(10);
+  });
+
+  it("goes on after the store could not be asked", async () => {
+    const { bench, starts } = await starting(perSecond(10, customerOf));
+    let failures = 3;
+    const { changeNotes } = bench.recorder.store;
+    (bench.recorder.store as { changeNotes: typeof changeNotes }).changeNotes = async (...asked) => {
+      if (failures-- > 0) throw new Error("the disk is on fire");
+      return changeNotes(...asked);
+    };
+    bench.worker.start();
+    for (let index = 0; index < 30; index++) await bench.accept(`a-${index}`);
+    await bench.clock.advance(12_000);
+    expect(starts.length).toBe(30);
+    await bench.expectNothingLeaked();
+  });
+});
+
+describe("a concurrency of each key", () => {
+  it("bounds a key, and leaves the other handlers to others", async () => {
+    const slow = slowHandlers();
+    const flow: FlowLimits = { ...noLimit, concurrency: { each: 2, per: customerOf } };
+    const bench = await openBench({
+      register: (on) => on.onAny(slow.handler),
+      worker: { flow, concurrency: 8 },
+      handlerTimeoutMs: 3_600_000,
+    });
+    for (let index = 0; index < 40; index++) await bench.accept(`loud-${index}`);
+    for (let index = 0; index < 3; index++) await bench.accept(`quiet-${index}`);
+    bench.worker.start();
+    for (let step = 0; step < 20; step++) await bench.clock.advance(100);
+    expect(slow.running()).toBe(4);
+    const turns = bench.recorder.turns.length;
+    for (let step = 0; step < 60; step++) await bench.clock.advance(1_000);
+    // Parked lanes come back ever more rarely while no handler ends.
+    expect(bench.recorder.turns.length - turns).toBeLessThan(250);
+    for (let round = 0; round < 150; round++) {
+      slow.endOne();
+      await bench.clock.advance(500);
+    }
+    expect(slow.most()).toBe(4);
+    expect(new Set(await bench.states())).toEqual(new Set(["handled"]));
+    await bench.expectNothingLeaked();
+  });
+});
