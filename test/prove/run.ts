@@ -24,6 +24,7 @@ import { planted } from "../planted/programme.ts";
 import { postgres } from "../postgres/programme.ts";
 import { power } from "../power/programme.ts";
 import { races } from "../race/programme.ts";
+import { rates } from "../rates/programme.ts";
 import { rotations } from "../rotation/programme.ts";
 import { simulation } from "../sim/programme.ts";
 import { slowAttackers } from "../slow/programme.ts";
@@ -53,6 +54,7 @@ const PROGRAMMES: readonly Programme[] = [
   postgres,
   power,
   races,
+  rates,
   rotations,
   sends,
   sidecar,
