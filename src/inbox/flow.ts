@@ -199,8 +199,12 @@ export class Flow<Tx> {
 
   takeAll(): readonly HeldLease[] {
     const { held } = this;
-    this.#groups.clear();
-    this.#paces.clear();
+    for (const { parking } of this.#paces.values()) parking.length = 0;
+    for (const group of [...this.#groups.values()]) {
+      group.fresh.length = 0;
+      group.old.length = 0;
+      this.#forgetIfEmpty(group);
+    }
     this.#timer?.cancel();
     this.#timer = null;
     return held;
@@ -281,7 +285,9 @@ export class Flow<Tx> {
   }
 
   #forgetIfEmpty(group: Group): void {
-    if (sizeOf(group) > 0 || this.#running.has(group.keys.concurrency)) return;
+    const isUsed = sizeOf(group) > 0 || this.#running.has(group.keys.concurrency);
+    // It may have been forgotten before, and another one made since.
+    if (isUsed || this.#groups.get(group.name) !== group) return;
     this.#groups.delete(group.name);
     const pace = this.#paces.get(group.keys.rate);
     if (pace?.starts.length === 0 && pace.parking.length === 0) this.#paces.delete(group.keys.rate);

@@ -164,6 +164,27 @@ describe("a rate", () => {
     expect(bench.lines.map(({ fields }) => fields.code)).toContain("flow_key_failed");
   });
 
+  it("keeps what it holds when a handler of the same key ends late", async () => {
+    const slow = slowHandlers();
+    const bench = await openBench({
+      register: (on) => on.onAny(slow.handler),
+      worker: { flow: perSecond(10), concurrency: 8 },
+    });
+    bench.worker.start();
+    await bench.acceptMany(2, "first");
+    await bench.clock.advance(500);
+    slow.endOne();
+    await bench.clock.advance(0);
+    await bench.acceptMany(2, "second");
+    slow.endOne();
+    for (let step = 0; step < 10; step++) {
+      await bench.clock.advance(100);
+      slow.endAll();
+    }
+    expect(await bench.states()).toEqual(Array(4).fill("handled"));
+    await bench.expectNothingLeaked();
+  });
+
   it("goes on when the clock is set back", async () => {
     const { bench, starts } = await starting(perSecond(10, customerOf));
     bench.worker.start();

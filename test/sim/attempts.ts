@@ -111,7 +111,8 @@ export function isActedOn({ acted }: Pick<Attempts, "acted">, lane: LaneRecord):
 
 /** Whether a failed event is claimed as soon as it is due: every process has its source and a handler for it, and nothing befalls any. */
 function isUndisturbed({ world: { course }, lanes }: Attempts): boolean {
-  const { mishaps, troubles, sources, receiver } = course;
+  const { mishaps, troubles, sources, receiver, rate, each } = course;
+  if (rate !== null || each !== null) return false;
   return mishaps.length + troubles.length === 0 && sources.length === 1 && receiver.concurrency >= lanes.length;
 }
 

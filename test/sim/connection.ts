@@ -41,6 +41,7 @@ export function connectionOf(
         if (surroundings.storeIs("leases are not renewed")) throw new Error("no answer");
         return store.extend(leases, leaseMs);
       }),
+    changeNotes: (names, change) => calling("changeNotes", () => store.changeNotes(names, change)),
     nextDue: () => calling("nextDue", () => store.nextDue()),
     // A look every 100 ms at what others wrote would be nearly all that happens.
     onWake: (listener) => process.onKnock(listener),

@@ -2,7 +2,7 @@
 import type { GapWait } from "../../src/index.ts";
 import type { SourceName } from "../prove/sources.ts";
 import { Dice } from "./dice.ts";
-import { othersOf, type Sending, sendingsOf } from "./sendings.ts";
+import { backlogOf, othersOf, type Sending, sendingsOf } from "./sendings.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -60,6 +60,10 @@ export interface Course {
     readonly firstSequence: 1 | "any";
     readonly handlerTimeoutMs: number;
   };
+  /** A rate of all processes together. */
+  readonly rate: { readonly perSecond: number; readonly per: "inbox" | "source" | "message" } | null;
+  /** How many handlers run at once in a process for each source. */
+  readonly each: number | null;
   readonly takesLate: boolean;
   /** The share of attempts that go wrong in a handler, 0 to 1. */
   readonly handlersFail: number;
@@ -85,7 +89,7 @@ export function courseOf(seed: number, place: Course["place"]): Course {
   const some = (most: number) => dice.whole(0, Math.round(most * temper));
   const list = <T>(length: number, make: () => T) => Array.from({ length }, make);
   const course: Course = {
-    ...{ seed, place, sources: ["messages"], holdBackMs: 0 },
+    ...{ seed, place, sources: ["messages"], holdBackMs: 0, rate: null, each: null },
     processes: dice.chance(0.4) ? 2 : 1,
     receiver: receiverOf(dice),
     takesLate: dice.chance(0.7),
@@ -105,8 +109,37 @@ export function courseOf(seed: number, place: Course["place"]): Course {
       which: dice.next(),
     })),
   };
-  return withOthers(withPoison(withLostLeases(course)), temper);
+  return withLimits(withOthers(withPoison(withLostLeases(course)), temper));
 }
+
+/** In some worlds handlers may not start as they like. */
+function withLimits(course: Course): Course {
+  const dice = new Dice(course.seed, "limits");
+  const per = dice.pick(["inbox", "source", "message"] as const);
+  const perSecond = dice.pick([0.2, 1, 3, 20]);
+  const each = dice.pick([1, 2]);
+  return {
+    ...course,
+    rate: dice.chance(0.2) ? { perSecond, per } : null,
+    each: dice.chance(0.15) ? each : null,
+  };
+}
+
+/** A backlog of messages that come at once, under a rate, in which nothing goes wrong: how well it is kept can be measured. */
+export function courseOfRate(place: Course["place"], per: "inbox" | "message"): Course {
+  const dice = new Dice(RATED.messages, "a rate");
+  return {
+    ...{ seed: 0, place, processes: 2, sources: ["messages"], holdBackMs: 0, each: null, takesLate: true },
+    ...{ rate: { perSecond: RATED.perSecond / (per === "inbox" ? 1 : RATED.keys), per } },
+    ...{ handlersAre: "mixed", handlersFail: 0, poisoned: null, handlersWrite: 1, answersLost: 0 },
+    receiver: { ...receiverOf(dice), concurrency: 1_000, leaseMs: 5 * SECOND, maxAttempts: 12, ack: "stored" },
+    sendings: backlogOf(dice, RATED.messages),
+    ...{ mishaps: [], troubles: [], jumps: [], acts: [] },
+  };
+}
+
+/** Of one that can be measured. A key is the last digit of a message's id. */
+export const RATED = { messages: 800, perSecond: 20, keys: 10 } as const;
 
 /** In some worlds leases are short and get lost while their handlers run, and what is sent about them comes late or twice. */
 function withLostLeases(course: Course): Course {
@@ -153,7 +186,7 @@ export function courseOfLanes(place: Course["place"], lanes: number, holdBackMs:
   });
   return {
     ...{ seed: 0, place, processes: 2, sources: ["messages", "billing"], holdBackMs, takesLate: true },
-    ...{ handlersAre: "mixed", poisoned: null, handlersWrite: 1 },
+    ...{ handlersAre: "mixed", poisoned: null, handlersWrite: 1, rate: null, each: null },
     receiver: { ...receiverOf(dice), concurrency: 8, leaseMs: 5 * SECOND, maxAttempts: 100, ack: "stored" },
     ...{ handlersFail: 0.1, answersLost: 0.1, sendings: othersOf(dice, ["billing"], 1, lanes) },
     ...{ mishaps: mishaps.toSorted((a, b) => a.at - b.at), troubles: [], jumps: [], acts: [] },

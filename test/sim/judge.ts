@@ -47,6 +47,7 @@ export async function problemsOf(attempts: Attempts): Promise<string[]> {
     ...passedTooEarly(world, events, acted),
     ...wronglyOutOfOrder(world, events),
     ...skippedTooEarly(attempts),
+    ...startedTooFast(world),
   ];
 }
 
@@ -253,4 +254,47 @@ function passedTooEarly(
     const isReleased = waiting.some(({ id, laneId }) => acted.has(`event ${id}`) || acted.has(`lane ${laneId}`));
     return isReleased ? [] : [`${lane}: event ${event} was not held back`];
   });
+}
+
+/** A start that was reserved may be used so much later, and is then closer to the next one. */
+const LATE_START_MS = 500;
+/** A process that stands still, or a clock that is set, may use as much of a rate once more. */
+const ONCE_MORE_MS = 1_000;
+
+/** More starts of a key within some time than its rate allows. */
+function startedTooFast({ course: { rate }, handOuts, befell }: World): string[] {
+  if (rate === null) return [];
+  const disturbances = befell["stands still"] + befell["is set"];
+  const allowed = (ms: number) =>
+    1 + (rate.perSecond * (ms + LATE_START_MS)) / 1_000 + disturbances * (2 + (rate.perSecond * ONCE_MORE_MS) / 1_000);
+  return [...startsByKey(handOuts)].flatMap(([key, times]) => {
+    const wrong = times.flatMap((to, index) =>
+      times.slice(0, index).filter((from, before) => index - before + 1 > allowed(to - from)),
+    );
+    return wrong.length === 0
+      ? []
+      : [`${rate.perSecond} a second of ${rate.per} "${key}" were exceeded ${wrong.length} times`];
+  });
+}
+
+/** The last events of a backlog are no longer enough to use all of a rate. */
+const BACKLOG_SHARE = 0.9;
+
+/** How well a rate was kept by a backlog, and whether keys were treated alike. @param tolerance - 0.01 for 1 % */
+export function rateProblems({ course: { rate }, handOuts }: World, keys: number, tolerance: number): string[] {
+  if (rate === null) return ["no rate was set"];
+  return [...startsByKey(handOuts)].flatMap(([key, times]) => {
+    const last = Math.floor(times.length * BACKLOG_SHARE);
+    const perSecond = last / (((times[last] ?? 0) - (times[0] ?? 0)) / 1_000);
+    const isKept = Math.abs(perSecond / rate.perSecond - 1) <= tolerance && times.length === handOuts.length / keys;
+    return isKept ? [] : [`"${key}": ${times.length} at ${perSecond} a second instead of ${rate.perSecond}`];
+  });
+}
+
+/** Ascending. */
+function startsByKey(handOuts: readonly HandOut[]): ReadonlyMap<string, readonly number[]> {
+  const starts = new Map<string, number[]>();
+  for (const { rateKey, startedAt } of handOuts) starts.set(rateKey, [...(starts.get(rateKey) ?? []), startedAt]);
+  for (const times of starts.values()) times.sort((a, b) => a - b);
+  return starts;
 }

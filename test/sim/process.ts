@@ -48,6 +48,11 @@ export interface HandedEvent {
   readonly ctx: HandlerContext<unknown>;
 }
 
+/** The last digit of a message's id; all other events have one key. */
+export function keyOfMessage(event: object): string {
+  return "messageId" in event ? String(event.messageId).slice(-1) : "";
+}
+
 export class Process {
   readonly name: string;
   readonly receiver: SourcesReceiver<unknown>;
@@ -75,9 +80,12 @@ export class Process {
     this.clock = this.#ownClock();
     const { course } = surroundings;
     const random = new Dice(course.seed, `backoff of ${name}`).next;
-    const { gapWait, firstSequence, ...options } = course.receiver;
+    const { gapWait, firstSequence, concurrency, ...options } = course.receiver;
+    const { rate, each } = course;
     this.receiver = createReceiver({
       ...{ sources: sourcesFor(sources, { gapWait, firstSequence, holdBackMs: course.holdBackMs }), ...options },
+      concurrency: each === null ? concurrency : { total: concurrency, each, per: "source" },
+      ...(rate !== null && { rate: { ...rate, per: rate.per === "message" ? keyOfMessage : rate.per } }),
       ...{ store: connectionOf(this, connection.store, surroundings) },
       ...{ clock: this.clock, random, logger: silentLogger },
     });

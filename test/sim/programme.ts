@@ -4,7 +4,7 @@ import { startPostgres } from "../postgres/server.ts";
 import { apart } from "../prove/apart.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
 import { FLAWS, type Flaw } from "./flaws.ts";
-import { runManyLanes, runSeed } from "./seeds.ts";
+import { runManyLanes, runRates, runSeed } from "./seeds.ts";
 import type { Stretch, StretchReport } from "./stretch.ts";
 
 const SHORT = 20_000;
@@ -27,7 +27,8 @@ export const simulation: Programme = {
   async run({ full, small, say }: Terms): Promise<Proof> {
     if (small) {
       const proof = await simulate({ seeds: SMALL, postgresUrl: null, flaws: [], untilFound: true }, say);
-      return proof.problems.length > 0 ? proof : { ...proof, problems: await manyLanes(LANES.few, null, say) };
+      if (proof.problems.length > 0) return proof;
+      return { ...proof, problems: [...(await manyLanes(LANES.few, null, say)), ...(await runRates(null))] };
     }
     const seed = Number(process.env.SEED ?? 0);
     const server = await startPostgres().catch((error: unknown) => {
@@ -37,7 +38,10 @@ export const simulation: Programme = {
     const postgresUrl = server?.url ?? null;
     try {
       if (seed > 0) return await tellOne(seed, postgresUrl, say);
-      const problems = await manyLanes(full ? LANES.full : LANES.few, postgresUrl, say);
+      const problems = [
+        ...(await manyLanes(full ? LANES.full : LANES.few, postgresUrl, say)),
+        ...(await runRates(postgresUrl)),
+      ];
       const seeds = full ? FULL : SHORT;
       const proof = await simulate({ seeds, postgresUrl, flaws: FLAWS, untilFound: false }, say);
       return { ...proof, problems: [...problems, ...proof.problems] };

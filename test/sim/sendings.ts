@@ -58,6 +58,15 @@ function ofOther(
   return dice.chance(0.1) ? [...sendings, noEvent(dice, source, false)] : sendings;
 }
 
+/** The first events of so many messages, which come within a second. */
+export function backlogOf(dice: Dice, messages: number): Sending[] {
+  return Array.from({ length: messages }, (_, index): Sending => {
+    const at = dice.between(0, SECOND);
+    const content = marked(dice, fixtures.queued({ messageId: `msg_${index}` }), at);
+    return { source: "messages", at, ...content, signed: "well", retried: true, frozen: false };
+  });
+}
+
 interface LaneWish extends Pick<Wish, "temper"> {
   readonly lane: string;
   readonly source: OtherSource;

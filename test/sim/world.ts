@@ -12,7 +12,7 @@ import { type Handling, handleBy, type Manner, mannerOf, markerIn, takesMs, writ
 import { Operator } from "./operator.ts";
 import { patientClock } from "./pace.ts";
 import type { Connection, Place } from "./places.ts";
-import { type HandedEvent, Process, type Reported, type Surroundings } from "./process.ts";
+import { type HandedEvent, keyOfMessage, Process, type Reported, type Surroundings } from "./process.ts";
 import { Said } from "./said.ts";
 import { BEGINNING } from "./sendings.ts";
 import { Service } from "./service.ts";
@@ -46,6 +46,10 @@ export interface HandOut {
   readonly manner: Manner;
   /** By the machine's clock. */
   readonly at: number;
+  /** When it started, by the world's own clock. */
+  readonly startedAt: number;
+  /** What the rate counts it for. */
+  readonly rateKey: string;
   /** Null while its handler runs, or when its process died in it. */
   ended: HandlersEnd | null;
 }
@@ -196,6 +200,7 @@ export class World implements Surroundings {
       ...{ event: ctx.meta.eventId, identity, tag: ctx.meta.lane.tag, lane: messageId, sequence, handler, replay },
       ...{ position: "created" in event ? Number(event.created) : 0, flagged: late || replay, at: this.wallClock() },
       ...{ outOfOrder: ctx.outOfOrder, attempt: ctx.attempt, manner, ended: null },
+      ...{ startedAt: this.clock.monotonic(), rateKey: this.#rateKeyOf(source, event) },
     };
     this.handOuts.push(handOut);
     const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
@@ -204,6 +209,11 @@ export class World implements Surroundings {
     const timeoutMs = this.course.receiver.handlerTimeoutMs;
     const handling = { process, ctx, manner, timeoutMs, takesMs: takesMs(this.course, ctx, timeoutMs), write };
     return this.#noteEnd(handOut, () => this.#noteOverlap(handling, () => handleBy(handling)));
+  }
+
+  #rateKeyOf(source: SourceName, event: object): string {
+    const per = this.course.rate?.per ?? "inbox";
+    return per === "message" ? keyOfMessage(event) : per === "source" ? source : "";
   }
 
   #write(ctx: HandedEvent["ctx"], effect: HandledEffect): void {
