@@ -1,4 +1,5 @@
 /** The store contract on leases: which lanes are claimed, in which order, and what happens to a lease that expires. */
+import { FRESH_MS } from "../../inbox/gap.ts";
 import { RETIRED_PER_TURN } from "../../inbox/store-rules.ts";
 import { type Bench, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
 
@@ -322,4 +323,79 @@ export const recoveryCases: readonly ContractCase[] = [
       bench.expect(seen.toSorted()).toEqual(ids.toSorted());
     }),
   ]),
+];
+
+// Priority: events that came lately before those that wait for longer, as far as the claim says.
+
+/** Accepts 3 events, and 3 more when these are no longer fresh. */
+async function oldAndFresh(bench: Bench): Promise<void> {
+  await bench.accept(bench.of("old 1", 1), bench.of("old 2", 1), bench.of("old 3", 1));
+  await bench.clock.advance(FRESH_MS);
+  await bench.accept(bench.of("fresh 1", 1), bench.of("fresh 2", 1), bench.of("fresh 3", 1));
+}
+
+async function namesOf(bench: Bench, request: Parameters<Bench["claim"]>[0]): Promise<readonly string[]> {
+  return (await bench.claim(request)).map(({ key }) => key.messageId).toSorted();
+}
+
+export const priorityCases: readonly ContractCase[] = [
+  it("claims the oldest first without a share of fresh ones", async (bench) => {
+    await oldAndFresh(bench);
+    bench.expect(await namesOf(bench, { limit: 3 })).toEqual(["old 1", "old 2", "old 3"]);
+  }),
+  it("claims as many fresh ones as the claim says, the oldest of them first, and the rest from the oldest", async (bench) => {
+    await oldAndFresh(bench);
+    bench.expect(await namesOf(bench, { limit: 3, fresh: 2 })).toEqual(["fresh 1", "fresh 2", "old 1"]);
+    bench.expect(await namesOf(bench, { limit: 3, fresh: 1 })).toEqual(["fresh 3", "old 2", "old 3"]);
+  }),
+  it("leaves no slot empty if there are fewer of either", async (bench) => {
+    await oldAndFresh(bench);
+    bench
+      .expect(await namesOf(bench, { limit: 5, fresh: 4 }))
+      .toEqual(["fresh 1", "fresh 2", "fresh 3", "old 1", "old 2"]);
+    await bench.accept(bench.of("fresh 4", 1));
+    bench.expect(await namesOf(bench, { limit: 5, fresh: 1 })).toEqual(["fresh 4", "old 3"]);
+  }),
+  it("takes a replay for one that waits for long, whenever it was asked for", async (bench) => {
+    await bench.handle(bench.of("replayed", 1));
+    await bench.clock.advance(2 * FRESH_MS);
+    const { id } = await bench.at(1, "replayed");
+    await bench.accept(bench.of("fresh", 1));
+    bench.expect(await bench.act({ kind: "replay", event: id })).toMatchObject({ ok: true });
+    bench.expect(await namesOf(bench, { limit: 1, fresh: 1 })).toEqual(["fresh"]);
+    bench.expect(await namesOf(bench, { limit: 1, fresh: 1 })).toEqual(["replayed"]);
+  }),
+  it("takes an event that failed for one that waits for long", async (bench) => {
+    await bench.accept(bench.of("failed", 1));
+    await bench.settle(bench.retry(await bench.claimOne(), 1_000));
+    await bench.clock.advance(1_000);
+    await bench.accept(bench.of("fresh", 1));
+    bench.expect(await namesOf(bench, { limit: 1, fresh: 1 })).toEqual(["fresh"]);
+  }),
+  it("takes the next event of a lane for what it is: others do not wait for a long lane", async (bench) => {
+    await bench.accept(bench.of("long", 1), bench.of("long", 2));
+    const first = await bench.claimOne();
+    await bench.clock.advance(2 * FRESH_MS);
+    await bench.settle(bench.complete(first));
+    bench.expect(await bench.lane("long")).toMatchObject({ status: "ready", readyAt: bench.clock.now() - FRESH_MS });
+    await bench.accept(bench.of("fresh", 1));
+    bench.expect(await namesOf(bench, { limit: 1, fresh: 1 })).toEqual(["fresh"]);
+    bench.expect(await namesOf(bench, { limit: 1 })).toEqual(["long"]);
+  }),
+  it("takes an event that waited for a missing one for fresh when its wait ends", async (bench) => {
+    await bench.accept(bench.of("old", 1));
+    await bench.clock.advance(FRESH_MS);
+    await bench.accept(bench.of("waited", 2, { gapWaitMs: 10_000 }));
+    await bench.clock.advance(10_001);
+    bench.expect(await namesOf(bench, { limit: 1, fresh: 1 })).toEqual(["waited"]);
+  }),
+  it("settles in the same batch and still leaves fresh ones their share", async (bench) => {
+    await bench.accept(...[1, 2, 3, 4].flatMap((lane) => [bench.of(`long ${lane}`, 1), bench.of(`long ${lane}`, 2)]));
+    const running = await bench.claim();
+    await bench.clock.advance(2 * FRESH_MS);
+    await bench.accept(bench.of("fresh", 1));
+    const settles = running.map((lease) => bench.complete(lease));
+    const { leases } = await bench.step({ settles, claim: { limit: 2, fresh: 1 } });
+    bench.expect(leases.map(({ key }) => key.messageId).toSorted()).toEqual(["fresh", "long 1"]);
+  }),
 ];

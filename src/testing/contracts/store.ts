@@ -2,7 +2,7 @@
 import type { StoreCapabilities } from "../../inbox/store.ts";
 import { acceptCases } from "./store-accept.ts";
 import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";
-import { claimCases, recoveryCases } from "./store-claim.ts";
+import { claimCases, priorityCases, recoveryCases } from "./store-claim.ts";
 import { copyCases } from "./store-copy.ts";
 import { eraseCases, subjectCases } from "./store-erase.ts";
 import { checkAgainstModel, type ModelRuns } from "./store-model-runs.ts";
@@ -41,6 +41,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["gaps", gapCases],
   ["late events", lateCases],
   ["claim", claimCases],
+  ["priority", priorityCases],
   ["settle", settleCases],
   ["recovery", recoveryCases],
   ["effects", effectCases],
