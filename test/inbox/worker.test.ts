@@ -33,6 +33,43 @@ describe("Worker", () => {
     await bench.expectNothingLeaked();
   });
 
+  it("gives fresh events three of four slots while older ones wait, and neither starves", async () => {
+    const slow = slowHandlers();
+    const started: string[] = [];
+    const bench = await openBench({
+      register: (on) =>
+        on.onAny((_, ctx) => {
+          started.push(ctx.meta.lane.messageId);
+          return slow.handler();
+        }),
+      worker: { concurrency: 1 },
+      handlerTimeoutMs: 3_600_000,
+    });
+    await bench.acceptMany(40, "old");
+    await bench.clock.advance(120_000);
+    bench.worker.start();
+    await bench.clock.advance(0);
+    await bench.acceptMany(40, "fresh");
+    for (let round = 0; round < 40; round++) {
+      await bench.clock.advance(1_000);
+      slow.endOne();
+      await rounds();
+    }
+    const fresh = started.slice(1, 41).filter((messageId) => messageId.startsWith("fresh")).length;
+    expect([started.length, fresh]).toEqual([41, 30]);
+  });
+
+  it("claims the oldest first while none waits for long, as ever", async () => {
+    const started: string[] = [];
+    const register = (on: Bench["registry"]) => on.onAny((_, ctx) => void started.push(ctx.meta.lane.messageId));
+    const bench = await openBench({ register, worker: { concurrency: 1 } });
+    await bench.acceptMany(5);
+    bench.worker.start();
+    await bench.clock.advance(1_000);
+    expect(started).toEqual(["m0", "m1", "m2", "m3", "m4"]);
+    expect(bench.recorder.turns.filter(({ claim }) => claim.fresh !== undefined)).toEqual([]);
+  });
+
   it("asks for no turns while every place is taken and lanes wait", async () => {
     const slow = slowHandlers();
     const bench = await openBench({ register: (on) => on.onAny(slow.handler), worker: { concurrency: 1 } });

@@ -46,6 +46,34 @@ describe("createReceiver(): numbers", () => {
     }
   });
 
+  it("bounds a rate, and names what it may be per", () => {
+    const perSecond = 10;
+    for (const rate of [{ perSecond: 0.01 }, { perSecond: 10_000, per: "source" }, { perSecond, per: () => "key" }])
+      expect(() => make({ rate })).not.toThrow();
+    for (const value of [0, -1, 10_001, Number.NaN, "10", undefined])
+      expect(mistake({ rate: { perSecond: value } }).fields).toEqual({ option: "rate.perSecond" });
+    const unknown = mistake({ rate: { perSecond, per: "tenant" } });
+    expect(unknown.fields).toEqual({ option: "rate.per" });
+    expect(unknown.message).toContain('must be "inbox", "source", or a function that returns the key of an event');
+    expect(mistake({ rate: { perSeconds: 1 } }).message).toContain('Did you mean "perSecond"?');
+    expect(mistake({ rate: 10 }).message).toContain("rate takes an options object");
+  });
+
+  it("bounds a concurrency of each key, and names what it may be per", () => {
+    for (const concurrency of [
+      { each: 1, per: "source" },
+      { total: 1_000, each: 1_000, per: () => "key" },
+    ])
+      expect(() => make({ concurrency })).not.toThrow();
+    for (const value of [0, 1_001, 1.5, undefined])
+      expect(mistake({ concurrency: { each: value, per: "source" } }).fields).toEqual({ option: "concurrency.each" });
+    expect(mistake({ concurrency: { each: 1, total: 0, per: "source" } }).fields).toEqual({
+      option: "concurrency.total",
+    });
+    for (const per of ["inbox", undefined, 1])
+      expect(mistake({ concurrency: { each: 1, per } }).fields).toEqual({ option: "concurrency.per" });
+  });
+
   it.each(["past", "future"])("refuses 0, negative, NaN and Infinity as toleranceMs.%s: never off (RCV-2)", (way) => {
     for (const value of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, DAY + 1, 0.5]) {
       const error = mistake({ toleranceMs: { [way]: value } });
