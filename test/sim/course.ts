@@ -61,6 +61,8 @@ export interface Course {
     readonly handlerTimeoutMs: number;
   };
   readonly takesLate: boolean;
+  /** The share of events that the filter refuses, 0 to 1; null without a filter. */
+  readonly filters: number | null;
   /** The share of attempts that go wrong in a handler, 0 to 1. */
   readonly handlersFail: number;
   /** The marker of an event whose handler always fails. */
@@ -78,6 +80,22 @@ export interface Course {
   readonly acts: readonly OperatorsAct[];
 }
 
+const FILTERS = [null, null, null, 0.1, 0.4];
+
+/**
+ * Whether the filter lets an event in. All deliveries of an event are decided alike, also one with other content. An event without an order is
+ * always wanted: a filtered one would leave nothing to look at.
+ */
+export function isWanted({ seed, filters }: Course, source: SourceName, event: Filterable): boolean {
+  if (filters === null || source === "code" || event.direction === "inbound") return true;
+  const { messageId, sequence, eventType, id } = event;
+  const name = id ?? (messageId === undefined ? JSON.stringify(event) : `${messageId} ${sequence} ${eventType}`);
+  return !new Dice(seed, `filter of ${name}`).chance(filters);
+}
+
+/** What names an event of the messaging service, of Stripe, or of GitHub, whose body does. */
+type Filterable = Partial<Readonly<Record<"id" | "messageId" | "sequence" | "eventType" | "direction", unknown>>>;
+
 export function courseOf(seed: number, place: Course["place"]): Course {
   const dice = new Dice(seed, "course");
   // Some worlds are nearly calm, so that what goes wrong alone is seen too.
@@ -85,7 +103,7 @@ export function courseOf(seed: number, place: Course["place"]): Course {
   const some = (most: number) => dice.whole(0, Math.round(most * temper));
   const list = <T>(length: number, make: () => T) => Array.from({ length }, make);
   const course: Course = {
-    ...{ seed, place, sources: ["messages"], holdBackMs: 0 },
+    ...{ seed, place, sources: ["messages"], holdBackMs: 0, filters: new Dice(seed, "filters").pick(FILTERS) },
     processes: dice.chance(0.4) ? 2 : 1,
     receiver: receiverOf(dice),
     takesLate: dice.chance(0.7),
@@ -152,7 +170,7 @@ export function courseOfLanes(place: Course["place"], lanes: number, holdBackMs:
     return { at: dice.whole(1, 20 * lanes), kind: "dies", forMs: dice.spread(10, 10 * SECOND) };
   });
   return {
-    ...{ seed: 0, place, processes: 2, sources: ["messages", "billing"], holdBackMs, takesLate: true },
+    ...{ seed: 0, place, processes: 2, sources: ["messages", "billing"], holdBackMs, takesLate: true, filters: null },
     ...{ handlersAre: "mixed", poisoned: null, handlersWrite: 1 },
     receiver: { ...receiverOf(dice), concurrency: 8, leaseMs: 5 * SECOND, maxAttempts: 100, ack: "stored" },
     ...{ handlersFail: 0.1, answersLost: 0.1, sendings: othersOf(dice, ["billing"], 1, lanes) },

@@ -11,7 +11,7 @@ import type { Clock, Timer } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type SourceName, sourcesFor } from "../prove/sources.ts";
 import { connectionOf } from "./connection.ts";
-import type { Course } from "./course.ts";
+import { type Course, isWanted } from "./course.ts";
 import { Dice } from "./dice.ts";
 import type { Connection } from "./places.ts";
 
@@ -76,8 +76,10 @@ export class Process {
     const { course } = surroundings;
     const random = new Dice(course.seed, `backoff of ${name}`).next;
     const { gapWait, firstSequence, ...options } = course.receiver;
+    const wants =
+      course.filters === null ? undefined : (source: SourceName, event: object) => isWanted(course, source, event);
     this.receiver = createReceiver({
-      ...{ sources: sourcesFor(sources, { gapWait, firstSequence, holdBackMs: course.holdBackMs }), ...options },
+      ...{ sources: sourcesFor(sources, { gapWait, firstSequence, holdBackMs: course.holdBackMs, wants }), ...options },
       ...{ store: connectionOf(this, connection.store, surroundings) },
       ...{ clock: this.clock, random, logger: silentLogger },
     });
