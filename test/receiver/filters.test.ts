@@ -97,6 +97,15 @@ describe("filter", () => {
     expect((await receiver.inbox.stats()).counters).toMatchObject({ filtered: 1, late: 1, gapsSkipped: 1 });
   });
 
+  it("is told to instrumentations as the outcome of the delivery", async () => {
+    const { deliver, receiver } = memoryBench({ filter: notSent });
+    const outcomes: unknown[] = [];
+    receiver.instrument({ delivery: () => ({ ended: ({ outcome, late }) => void outcomes.push([outcome, late]) }) });
+    receiver.onAny(() => {});
+    await deliver(outbound("sent"));
+    expect(outcomes).toEqual([["filtered", false]]);
+  });
+
   it("is not asked about bodies that are not events", async () => {
     const seen: unknown[] = [];
     const { send } = await started({ filter: (event) => seen.push(event) > 0 });
