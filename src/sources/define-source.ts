@@ -565,8 +565,10 @@ function keptText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, head: R
   return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept));
 }
 
+const NOTHING = { ...NOTHING_KEPT, text: null };
+
 function keptFrom(text: string | null): Kept & { readonly text: string | null } {
-  if (text === null) return { ...NOTHING_KEPT, text };
+  if (text === null) return NOTHING;
   const kept = JSON.parse(text) as Readonly<Record<string, string>>;
   return { text, header: (name) => (Object.hasOwn(kept, name) ? kept[name] : undefined) };
 }

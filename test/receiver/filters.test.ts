@@ -55,6 +55,14 @@ describe("filter", () => {
     expect(await receiver.inbox.replay(row?.id ?? 0)).toEqual({ ok: false, reason: "body_pruned" });
   });
 
+  it("shows the number of a message from its first event that is wanted", async () => {
+    const { send, receiver } = await started({ filter: ({ eventType }) => eventType !== "message.queued" });
+    await send(outbound("queued"));
+    await send(outbound("sent"));
+    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", messageId: "msg_1", tag: "outbound" });
+    expect([lane?.peer, lane?.externalReference]).toEqual(["+15550100002", "order-77"]);
+  });
+
   it("answers a repeat of a stored filtered event as a duplicate, without the store", async () => {
     const { send, receiver, store, clock } = await started({ filter: notSent });
     await send(outbound("sent"));
