@@ -179,7 +179,7 @@ export class PermanentError extends OncehookError {
   }
 }
 
-/** `waitFor` saw its event end without having been handled: `fields.state` is `dead`, `discarded`, `late` or `unhandled`. */
+/** `waitFor` saw its event end without having been handled: `fields.state` is `dead`, `discarded`, `late`, `unhandled` or `filtered`. */
 export class DeadLettered extends OncehookError {
   declare readonly code: OncehookErrorCode;
 

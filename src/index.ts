@@ -115,6 +115,7 @@ export {
 export type * from "./service/types.ts";
 export type { TimestampFormat, Tolerance } from "./service/verify.ts";
 export { type VerifyOptions, type VerifyResult, verifySignature } from "./service/verify-signature.ts";
-export type { HeaderSource } from "./sources/headers.ts";
+export type { EventFilter } from "./sources/filter.ts";
+export type { HeaderSource, Kept } from "./sources/headers.ts";
 export type { KeyringContext } from "./sources/keyring-provider.ts";
 export type { SourceEvents, WebhookSource } from "./sources/source.ts";

@@ -36,6 +36,7 @@ export interface Observer<Report> {
 
 /**
  * - `accepted`, `duplicate`, `late`, `quarantined`, and with `ack: "handled"` also `handled` and `dead`: the outcome in the answer.
+ * - `filtered`: the filter of its source refused it.
  * - `conflict`: a duplicate with different content.
  * - `handshake`: a request of another source that asks for an answer, such as Slack's `url_verification`. Nothing is stored.
  * - `refused`: answered with 4xx.
@@ -46,6 +47,7 @@ export type DeliveryOutcome =
   | "duplicate"
   | "conflict"
   | "late"
+  | "filtered"
   | "quarantined"
   | "handled"
   | "dead"
@@ -349,6 +351,7 @@ const ACCEPTED = {
   accepted: "Event accepted.",
   late: "Event accepted late, below its message's cursor.",
   duplicate: "Event was accepted before, so it is not handled again.",
+  filtered: "Event was filtered, so it is not handled.",
 } as const;
 
 /** Logs each accepted and each handled event at level info, for development. */
@@ -359,9 +362,10 @@ export class EventLog implements Instrumentation {
     this.#logger = logger;
   }
 
+  /** @param eventId - undefined for a filtered event that no lane keeps */
   accepted(
     { lane, sequence, eventType }: NewEvent,
-    eventId: EventId,
+    eventId: EventId | undefined,
     outcome: Exclude<Acceptance["outcome"], "failed">,
   ): void {
     this.#logger.info(logFieldsOf({ eventId, lane, sequence, eventType }), ACCEPTED[outcome]);

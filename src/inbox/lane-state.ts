@@ -1,6 +1,6 @@
 /** Lanes as objects with all their events, as memory and Postgres hold them. */
 import { type Missing, PLACES } from "./gap.ts";
-import { type Arrival, countDuplicates, LaneRules, type LateEvents, type Leased, leaseOf } from "./lane.ts";
+import { type Arrival, acceptedAs, countDuplicates, LaneRules, type LateEvents, type Leased, leaseOf } from "./lane.ts";
 import { type LaneOrder, ORDERS } from "./lane-key.ts";
 import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
 import type {
@@ -159,7 +159,7 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
     const arrival = rules.arrivalOf(lane, incoming, id, lateEvents);
     const event = this.add(lane, incoming, id, arrival);
     rules.countArrival(lane, incoming, arrival);
-    const answer = { outcome: arrival.late ? "late" : "accepted", event: id, lane: lane.id } as const;
+    const answer = { outcome: acceptedAs(arrival), event: id, lane: lane.id };
     return rules.armArrival(lane, event) ? { ...answer, gapBegins: true } : answer;
   }
 
@@ -286,7 +286,7 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
   }
 }
 
-type AcceptedNew = Extract<Acceptance, { outcome: "accepted" | "late" }>;
+type AcceptedNew = Extract<Acceptance, { outcome: "accepted" | "late" | "filtered" }>;
 
 function lower(event: LaneEvent, than: LaneEvent | null): LaneEvent {
   return than === null || bySequence(event, than) < 0 ? event : than;
@@ -295,6 +295,7 @@ function lower(event: LaneEvent, than: LaneEvent | null): LaneEvent {
 /** Field by field, like every object of which there are many: see decision 22. */
 function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arrival, now: number): LaneEvent {
   const { sequence, late, state } = arrival;
+  const isFiltered = state === "done";
   const { identity = null, eventType, occurredAt, signedAt, untimed = false, gapWaitMs, digest, trace } = incoming;
   return {
     id,
@@ -303,7 +304,7 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arri
     sequence,
     eventType,
     state,
-    outcome: null,
+    outcome: isFiltered ? "filtered" : null,
     late,
     forced: false,
     occurredAt,
@@ -320,7 +321,7 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arri
     error: null,
     trace,
     digest: new Uint8Array(digest),
-    hasBody: true,
+    hasBody: !isFiltered,
   };
 }
 

@@ -10,7 +10,7 @@ import {
   PLACES,
   readySince,
 } from "./gap.ts";
-import { isOfSource, type LaneOrder } from "./lane-key.ts";
+import { isOfSource, type LaneOrder, ORDERS } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
 import type { EventId, EventState, LaneStatus, NewEvent, OnDead } from "./record.ts";
 import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
@@ -37,7 +37,8 @@ export interface Arrival {
   readonly sequence: number;
   /** Its sequence lies below the lane's cursor. */
   readonly late: boolean;
-  readonly state: Extract<EventState, "pending" | "late">;
+  /** `done`: its source's filter refused it. */
+  readonly state: Extract<EventState, "pending" | "late" | "done">;
 }
 
 /** A lane for `arm()`. A class, because one is made several times for each event. */
@@ -165,10 +166,16 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   }
 
   /** How a new event arrives in its lane, before it is added. Where late events come by position, the source has an `onLate`. */
-  arrivalOf(lane: L, { sequence: given }: Pick<NewEvent, "sequence">, id: number, lateEvents: LateEvents): Arrival {
+  arrivalOf(
+    lane: L,
+    { sequence: given, filtered }: Pick<NewEvent, "sequence" | "filtered">,
+    id: number,
+    lateEvents: LateEvents,
+  ): Arrival {
     const order = this.#port.order(lane);
     const sequence = order === "arrival" ? id : order === "position" ? this.#sequenceAt(lane, given) : given;
     const late = order !== null && lane.cursor !== null && sequence < lane.cursor;
+    if (filtered) return { sequence, late, state: "done" };
     return { sequence, late, state: late && lateEvents === "record" && order === "sequence" ? "late" : "pending" };
   }
 
@@ -186,10 +193,11 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   }
 
   /** Counts an event that was added to its lane just now. */
-  countArrival(lane: L, { signedAt, untimed }: NewEvent, { sequence, late }: Arrival): void {
+  countArrival(lane: L, { signedAt, untimed }: NewEvent, { sequence, late, state }: Arrival): void {
     const { tally } = this.#port;
     if (!untimed) tally.signed(signedAt);
     tally.count("accepted");
+    if (state === "done") tally.count("filtered");
     if (!late) return;
     tally.count("late");
     this.#port.fillGaps(lane, sequence);
@@ -198,8 +206,20 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   /** Arms the lane of an event that was added just now. @returns as `rearm` */
   armArrival(lane: L, event: E): boolean {
     if (event.state === "pending" && this.#mayRearm(lane, event)) return this.rearm(lane);
+    if (event.state === "done") {
+      this.#passIfExpected(lane, event);
+      // The head may have waited for this sequence alone.
+      if (lane.status === "gap") return this.rearm(lane);
+    }
     this.#port.save(lane);
     return false;
+  }
+
+  /** The cursor passes an event that no handler gets. Otherwise its sequence would be missing once its row is pruned. */
+  #passIfExpected(lane: L, { sequence }: E): void {
+    const { firstSequence } = this.#port;
+    const isExpected = sequence === expectedSequence({ cursor: lane.cursor, firstSequence });
+    if (isExpected && this.#port.order(lane) === "sequence") moveCursor(lane, sequence);
   }
 
   /** A lane in backoff continues early only for an event that comes before the one that failed. */
@@ -284,8 +304,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     this.#endWaitOf(lane, event);
     port.finish(lane, event, "discarded", null);
     port.tally.count("discarded");
-    const expected = expectedSequence({ cursor: lane.cursor, firstSequence: port.firstSequence });
-    if (port.order(lane) === "sequence" && event.sequence === expected) moveCursor(lane, event.sequence);
+    this.#passIfExpected(lane, event);
     const continues =
       lane.status === "leased"
         ? lane.leased !== event.id
@@ -383,6 +402,17 @@ export function leaseOf(
     head,
     acceptIndex,
   };
+}
+
+/** Whether the lane of an event keeps a row for it. A filtered event without an order leaves nothing that a later one could wait for. */
+export function keepsRow({ lane, filtered }: Pick<NewEvent, "lane" | "filtered">): boolean {
+  return !filtered || ORDERS[lane.tag] !== null;
+}
+
+/** How a store reports an event that is new to it. */
+export function acceptedAs({ late, state }: Arrival): "accepted" | "late" | "filtered" {
+  if (state === "done") return "filtered";
+  return late ? "late" : "accepted";
 }
 
 /** Sets what a lane does next, and that nobody holds it. */

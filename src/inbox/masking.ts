@@ -87,10 +87,16 @@ function messageOf(error: unknown): string {
 }
 
 /** The log fields of an event. Omits `messageId` if it may not be logged. */
-export function logFieldsOf({ eventId, eventType, sequence, lane }: EventNotice) {
+export function logFieldsOf({
+  eventId,
+  eventType,
+  sequence,
+  lane,
+}: Omit<EventNotice, "eventId"> & { readonly eventId: EventNotice["eventId"] | undefined }) {
   const messageId = publicId(lane);
   const source = entryNameOf(lane);
-  return { eventId, eventType, sequence, ...(source !== null && { source }), ...(messageId !== null && { messageId }) };
+  const id = eventId === undefined ? {} : { eventId };
+  return { ...id, eventType, sequence, ...(source !== null && { source }), ...(messageId !== null && { messageId }) };
 }
 
 const LONGEST_MESSAGE = 500;

@@ -64,6 +64,8 @@ export interface NewEvent {
   readonly head?: string | undefined;
   /** `signedAt` is not signed, but the time of acceptance. It says nothing about the clock. Default: it is signed. */
   readonly untimed?: true | undefined;
+  /** Its source's filter refused it: its lane keeps it as done, without its body. Default: it is handled. */
+  readonly filtered?: true | undefined;
 }
 
 /** A correctly signed body that is not a valid event. */

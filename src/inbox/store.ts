@@ -315,10 +315,11 @@ export type SettleResult =
 /** What became of one accepted event. Every case names the stored event. */
 export type Acceptance =
   | {
-      readonly outcome: "accepted" | "late";
+      /** `filtered`: it is done already, without a body, and is never passed to a handler. */
+      readonly outcome: "accepted" | "late" | "filtered";
       readonly event: EventId;
       readonly lane: LaneId;
-      /** The event waits for a missing sequence, and is the first of its lane to wait for this gap. */
+      /** An event of the lane waits for a missing sequence, and is the first of its lane to wait for this gap. */
       readonly gapBegins?: true;
     }
   | {

@@ -52,7 +52,7 @@ function drawEvent(scene: Scene, gaps: Gaps, event: EventRecord): Omit<DrawnEven
     ...{ id, sequence, eventType, state, outcome, late: scene.late.has(event), replayed: forced, conflict, duplicates },
     ...{ acceptedAt, startedAt, finishedAt, held: holdOf(scene, gaps, event), attempts },
     // A replay counts its attempts from 1, but failures from before it are kept too.
-    attemptCount: Math.max(event.attempts, attempts.length + (state === "done" ? 1 : 0)),
+    attemptCount: Math.max(event.attempts, attempts.length + (state === "done" && outcome !== "filtered" ? 1 : 0)),
   };
 }
 
@@ -196,7 +196,7 @@ function fillingsOf({ arrivals, late }: Scene): readonly Filling[] {
     const first = known.has(event.sequence) ? undefined : waiting.find((other) => waitedFor(other, event));
     if (first !== undefined) fillings.push({ event, since: first.acceptedAt });
     known.add(event.sequence);
-    waiting.push(event);
+    if (event.outcome !== "filtered") waiting.push(event);
   }
   return fillings.sort((a, b) => a.event.sequence - b.event.sequence);
 }
@@ -252,6 +252,7 @@ function positionOf(lane: LaneRecord, head: EventRecord) {
 
 /** Why an event was not handled at once: what still holds it, otherwise what held it. */
 function holdOf(scene: Scene, gaps: Gaps, event: EventRecord): DrawnHold | null {
+  if (event.outcome === "filtered") return null;
   return presentHold(scene, gaps, event) ?? gapHold(scene, gaps, event) ?? turnHold(scene, event);
 }
 

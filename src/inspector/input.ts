@@ -4,7 +4,7 @@ import type { EventState } from "../inbox/record.ts";
 import type { EventQuery, LaneQuery } from "../inbox/store.ts";
 import { isRecord, suggestion } from "../internal/options.ts";
 import type { BulkQuery } from "../receiver/bulk.ts";
-import { EVENT_STATES, LANE_STATUSES } from "../receiver/queries.ts";
+import { EVENT_STATES, LANE_STATUSES, OUTCOMES } from "../receiver/queries.ts";
 import { type InspectorAnswer, refused, unreadableBody } from "./http.ts";
 import type { ApiCall } from "./route.ts";
 
@@ -145,7 +145,7 @@ export const LONGEST_PAGE = 200;
 export function eventFilter(states: readonly EventState[] = EVENT_STATES): Fields<BulkQuery> {
   return {
     states: listOf(oneOf(...states)),
-    outcome: oneOf("handled", "unhandled"),
+    outcome: oneOf(...OUTCOMES),
     late: flag,
     conflict: flag,
     eventType: textField,

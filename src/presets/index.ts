@@ -6,6 +6,7 @@ export { service } from "../service/source.ts";
 export {
   type Description,
   defineSource,
+  type EventFilter,
   type Kept,
   type OpenEvents,
   type Parsed,

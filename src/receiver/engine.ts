@@ -242,7 +242,8 @@ export class Engine<Tx> {
         if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
         this.#acceptFailedAt = null;
         this.#eventLog?.accepted(event, acceptance.event, acceptance.outcome);
-        if (acceptance.outcome === "accepted" && acceptance.gapBegins) this.#hooks.waits(acceptance.lane);
+        const { outcome } = acceptance;
+        if (outcome !== "duplicate" && outcome !== "late" && acceptance.gapBegins) this.#hooks.waits(acceptance.lane);
         if (acceptance.outcome === "accepted" && ORDERS[event.lane.tag] === "position")
           this.worker.holdsBack(event.gapWaitMs);
         this.#remember(key, event, acceptance);
@@ -253,6 +254,12 @@ export class Engine<Tx> {
         resolve(acceptance);
       });
     });
+  }
+
+  /** Notes a filtered event that no lane keeps. */
+  drop(event: NewEvent): void {
+    this.inUse.entries.freeze();
+    this.#eventLog?.accepted(event, undefined, "filtered");
   }
 
   quarantine(quarantine: NewQuarantine): Promise<Extract<QuarantineAnswer, string>> {
@@ -297,15 +304,16 @@ export class Engine<Tx> {
 
   /** With `ack: "handled"` the answer to a repeat depends on how its event ended, so only events with a final state are remembered. */
   #remember(key: string, event: NewEvent, acceptance: StoredAcceptance): void {
-    if (acceptance.outcome === "duplicate" ? !this.#isFinal(acceptance) : this.options.ack === "handled") return;
+    if (!this.#isFinal(acceptance)) return;
     const isRepeat = acceptance.outcome === "duplicate";
     const digest = isRepeat ? acceptance.digest : event.digest;
     const reference = isRepeat ? acceptance.reference : event.externalReference;
     this.#identities.remember(key, { event: acceptance.event, lane: acceptance.lane, digest, reference });
   }
 
-  #isFinal(acceptance: Extract<Acceptance, { outcome: "duplicate" }>): boolean {
-    return this.options.ack === "stored" || acceptance.state === "done" || acceptance.state === "late";
+  #isFinal(acceptance: StoredAcceptance): boolean {
+    if (this.options.ack === "stored" || acceptance.outcome === "filtered") return true;
+    return acceptance.outcome === "duplicate" && (acceptance.state === "done" || acceptance.state === "late");
   }
 
   #notStored(thrown: unknown): unknown {

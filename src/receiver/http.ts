@@ -2,6 +2,7 @@
 import { KeyringError, SetupError } from "../errors.ts";
 import type { ClaimEnding } from "../inbox/completion.ts";
 import type { DeliveryOutcome, DeliveryReport, Observation } from "../inbox/instrumentation.ts";
+import { keepsRow } from "../inbox/lane.ts";
 import { explained, failureCode, placeFields } from "../inbox/masking.ts";
 import type { NewEvent, NewQuarantine } from "../inbox/record.ts";
 import type { Acceptance } from "../inbox/store.ts";
@@ -126,11 +127,16 @@ export class HttpHandler<Tx> {
     if (!this.#source.isService) await engine.admitted();
     if (reading.kind === "no_event") return this.#quarantine(delivery, reading.quarantine);
     const event = reading.toStore();
+    if (!keepsRow(event)) {
+      engine.drop(event);
+      return this.#accept(delivery, "filtered");
+    }
     const acceptance = await engine.accept(event, reading.event);
     delivery.late = acceptance.outcome === "late";
     delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
     if (acceptance.outcome === "duplicate" && !this.#source.isService) this.#noteSameBody(event, acceptance);
-    if (engine.options.ack === "stored") return this.#accept(delivery, acceptance.outcome);
+    if (engine.options.ack === "stored" || acceptance.outcome === "filtered")
+      return this.#accept(delivery, acceptance.outcome);
     // An event that is late by position always goes to `onLate`.
     const isRecorded = delivery.late && this.#source.isService && engine.lateEvents === "record";
     if (isRecorded) return this.#accept(delivery, "late");
@@ -142,6 +148,7 @@ export class HttpHandler<Tx> {
 
   #accept(delivery: Delivery, outcome: AcceptedOutcome): Answer {
     delivery.outcome = outcome;
+    if (outcome === "filtered") this.#count(this.#name === null ? "filtered" : `filtered:${this.#name}`);
     return this.#accepted ?? answers.accepted(outcome);
   }
 

@@ -58,12 +58,13 @@ export interface Answer {
 /** Seconds. The service keeps its own schedule, but a proxy in between may respect it. */
 const RETRY_AFTER_SECONDS = "30";
 
-export type AcceptedOutcome = "accepted" | "duplicate" | "late" | "quarantined" | "handled" | "dead";
+export type AcceptedOutcome = "accepted" | "duplicate" | "late" | "filtered" | "quarantined" | "handled" | "dead";
 
 const ACCEPTED: Readonly<Record<AcceptedOutcome, Answer>> = {
   accepted: answer(200, { outcome: "accepted" }),
   duplicate: answer(200, { outcome: "duplicate" }),
   late: answer(200, { outcome: "late" }),
+  filtered: answer(200, { outcome: "filtered" }),
   quarantined: answer(200, { outcome: "quarantined" }),
   handled: answer(200, { outcome: "handled" }),
   dead: answer(200, { outcome: "dead" }),

@@ -1,7 +1,7 @@
 /** Checks an operator's queries and acts before a store sees them: a misspelt filter would find everything, an empty subject erase it. */
 
 import { LANE_TAGS } from "../inbox/lane-key.ts";
-import type { EventState, LaneId, LaneKey, LaneStatus, QuarantineRecord } from "../inbox/record.ts";
+import type { EventState, LaneId, LaneKey, LaneStatus, Outcome, QuarantineRecord } from "../inbox/record.ts";
 import type { Act, EventQuery, LaneQuery, Page, QuarantineQuery } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -13,6 +13,7 @@ const SHORTEST_SUBJECT = 3;
 type Check = (name: string, value: unknown) => unknown;
 
 export const EVENT_STATES = ["pending", "done", "dead", "late", "discarded"] as const satisfies readonly EventState[];
+export const OUTCOMES = ["handled", "unhandled", "filtered"] as const satisfies readonly Outcome[];
 export const LANE_STATUSES = [
   "idle",
   "ready",
@@ -26,7 +27,7 @@ const HELD_STATES = ["held", "replayed", "discarded"] as const satisfies readonl
 /** Typed, so that the compiler reports a missing filter. */
 const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
   states: listOf(oneOf(EVENT_STATES)),
-  outcome: oneOf(["handled", "unhandled"]),
+  outcome: oneOf(OUTCOMES),
   late: flag,
   conflict: flag,
   eventType: text,

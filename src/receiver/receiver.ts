@@ -102,7 +102,7 @@ export class ReceiverBase<Tx = unknown> {
     return this.#inbox;
   }
 
-  /** Cumulative for this process: deliveries by secret slot (`slot:previous`), by refusal (`refused:signature_mismatch`), repeats under another id (`same_body`), and `handshakes`. */
+  /** Cumulative for this process: deliveries by secret slot (`slot:previous`), by refusal (`refused:signature_mismatch`), repeats under another id (`same_body`), `filtered` events (of another source `filtered:stripe`), and `handshakes`. */
   get counters(): Readonly<Record<string, number>> {
     return this.#engine.upkeep.counters;
   }

@@ -26,7 +26,7 @@ const TAGS: readonly LaneTag[] = ["outbound", "inbound"];
 
 /**
  * @throws DeadLettered if the event ended without being handled. `fields.state` is `dead`, `discarded` by an operator, `late` (recorded
- * without an `onLate` handler), or `unhandled` (no handler for its type)
+ * without an `onLate` handler), `unhandled` (no handler for its type), or `filtered` (awaited by its type, in a lane with an order)
  * @throws SetupError `invalid_option` for a missing argument or a misspelt event type
  * @throws OncehookError `wait_timeout`; `fields.state` is `pending` or `missing`
  * @throws the signal's reason when it aborts
@@ -72,6 +72,7 @@ async function readInbox<Tx>(
     if (lane === null) continue;
     lanes.push(lane);
     for (const record of lane.events) {
+      if (record.outcome === "filtered" && record.eventType === wanted) throw ended(record);
       const event = matching(source, record, wanted);
       if (event === null) continue;
       if (record.outcome === "handled") return { outcome: "handled", event };
@@ -79,13 +80,17 @@ async function readInbox<Tx>(
         waiting ??= lane;
         continue;
       }
-      const state = record.outcome ?? record.state;
-      throw new DeadLettered(`The awaited event ended as "${state}" (${record.errorCode ?? "no error"}).`, {
-        fields: { eventId: record.id, state, code: record.errorCode },
-      });
+      throw ended(record);
     }
   }
   return waiting === null ? { outcome: "missing", lanes } : { outcome: "pending", lane: waiting };
+}
+
+function ended({ id, outcome, state: lastState, errorCode }: EventRecord): DeadLettered {
+  const state = outcome ?? lastState;
+  return new DeadLettered(`The awaited event ended as "${state}" (${errorCode ?? "no error"}).`, {
+    fields: { eventId: id, state, code: errorCode },
+  });
 }
 
 /** What the last read found: the event in its lane, or the message's lanes without the event. */

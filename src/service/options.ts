@@ -1,7 +1,8 @@
 /** The options of the messaging service as a source of deliveries. */
 import { SetupError } from "../errors.ts";
-import { choiceOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { choiceOption, functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { isBuilding } from "../internal/process.ts";
+import type { EventFilter } from "../sources/filter.ts";
 import { type GapWait, gapWaitPolicy } from "./gap-wait.ts";
 import type { Keyring, KeyringProvider } from "./keyring.ts";
 import type { SecretStore } from "./secret-store.ts";
@@ -40,6 +41,8 @@ export interface ServiceOptions {
   readonly firstSequence?: number | "any";
   /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
+  /** Returns false for an event that is not wanted: it is answered with 200, and never handled. Default: all are wanted. */
+  readonly filter?: EventFilter<WebhookEvent>;
 }
 
 export const SERVICE_OPTIONS = [
@@ -50,6 +53,7 @@ export const SERVICE_OPTIONS = [
   "gapWait",
   "firstSequence",
   "maxBodyBytes",
+  "filter",
 ] as const satisfies readonly (keyof ServiceOptions)[];
 
 /** What connects the service: its options after validation. */
@@ -61,6 +65,7 @@ export interface ServiceRules {
   readonly gapWaitMs: (event: WebhookEvent) => number;
   /** Whether a kind may be `"dangerouslyUnsigned"`. */
   readonly mayBeUnsigned: boolean;
+  readonly filter?: EventFilter<WebhookEvent> | undefined;
 }
 
 export interface ResolvedServiceOptions extends ServiceRules {
@@ -90,6 +95,7 @@ export function resolveServiceOptions(options: ServiceOptions): ResolvedServiceO
         : numberOption("firstSequence", firstSequence, 1, { min: 0, max: 10_000, unit: '(or "any")' }),
     maxBodyBytes: maxBodyBytesOption(options.maxBodyBytes),
     mayBeUnsigned: true,
+    filter: functionOption("filter", options.filter),
   };
 }
 

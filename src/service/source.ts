@@ -6,7 +6,8 @@ import { entryNameOfScope } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import { sha256 } from "../internal/json.ts";
 import { refuseUnknownOptions } from "../internal/options.ts";
-import type { HeaderSource } from "../sources/headers.ts";
+import { filtered, refusalOf } from "../sources/filter.ts";
+import { type HeaderSource, NOTHING_KEPT } from "../sources/headers.ts";
 import type { KeyringSource, KeyringSourceDeps } from "../sources/keyring-provider.ts";
 import type {
   Circumstances,
@@ -88,9 +89,10 @@ export function serviceSource(rules: ResolvedServiceOptions): WebhookSource<Serv
 
 /** @throws SetupError for wrong secrets */
 export function connectService(
-  { secrets, policy, maxBodyBytes, gapWaitMs, mayBeUnsigned }: ServiceRules,
+  { secrets, policy, maxBodyBytes, gapWaitMs, mayBeUnsigned, filter }: ServiceRules,
   deps: KeyringSourceDeps,
 ): ServiceSource {
+  const refuses = refusalOf(filter, null, deps);
   return {
     ...serviceReader(gapWaitMs),
     types: SERVICE_TYPES,
@@ -120,7 +122,10 @@ export function connectService(
       }
       const { event } = parsed;
       const { trace } = circumstances;
-      const toStore = () => newEvent(event, body, { signedAt, trace }, gapWaitMs);
+      const toStore = () => {
+        const stored = newEvent(event, body, { signedAt, trace }, gapWaitMs);
+        return refuses?.(event, NOTHING_KEPT) ? filtered(stored) : stored;
+      };
       return { kind: "event", slot: vouching.slot, event, toStore };
     },
   };

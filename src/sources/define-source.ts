@@ -7,7 +7,8 @@ import { scopeOfEntry, tenantOfScope } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import { sha256 } from "../internal/json.ts";
 import { functionOption, invalidOption, isRecord, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import { readHeader } from "./headers.ts";
+import { type EventFilter, filtered, refusalOf } from "./filter.ts";
+import { type Kept, NOTHING_KEPT, readHeader } from "./headers.ts";
 import type { KeyringSourceDeps } from "./keyring-provider.ts";
 import {
   type Key,
@@ -29,11 +30,7 @@ import type {
   WebhookSource,
 } from "./source.ts";
 
-/** The headers that a source keeps next to a body: those of its list, and no others. */
-export interface Kept {
-  /** The value of a header, by its lower-case name. Several values are joined with ", ". `:query` names the query of the URL. */
-  header(name: string): string | undefined;
-}
+export type { EventFilter, Kept };
 
 /** What stands before the body of a request. */
 export interface RequestHead extends Kept {
@@ -154,6 +151,8 @@ export interface SourceOptions<Event extends object = never> {
    * events late. It needs lanes by position, and excludes `ack: "handled"`.
    */
   readonly holdBackMs?: number;
+  /** Returns false for an event that is not wanted: it is answered with 200, and never handled. Default: all are wanted. */
+  readonly filter?: EventFilter<Event>;
 }
 
 /**
@@ -179,6 +178,7 @@ const SOURCE_OPTIONS = [
   "toleranceMs",
   "lane",
   "holdBackMs",
+  "filter",
 ] as const satisfies readonly (keyof SourceOptions)[];
 const LONGEST_HOLD_BACK_MS = 60_000;
 const HIGHEST_POSITION = 9_000_000_000_000;
@@ -224,6 +224,7 @@ export function sourceOf<Event extends object, Events extends SourceEvents>(
   const { preset } = given;
   refuseUnknownOptions(preset, options, [...SOURCE_OPTIONS, ...others]);
   const { secrets } = options;
+  const filter = functionOption("filter", options.filter);
   const definition = { ...given, lane: laneOption(given, options) };
   const maxBodyBytes = numberOption("maxBodyBytes", options.maxBodyBytes, definition.maxBodyBytes ?? KIB * KIB, {
     min: KIB,
@@ -236,7 +237,8 @@ export function sourceOf<Event extends object, Events extends SourceEvents>(
     preset,
     firstSequence: null,
     replayMs: Math.max(tolerance.past + tolerance.future, definition.lastRetryMs),
-    connect: (entry, deps) => connect({ definition, secrets, maxBodyBytes, tolerance, holdBackMs, entry }, deps),
+    connect: (entry, deps) =>
+      connect({ definition, secrets, maxBodyBytes, tolerance, holdBackMs, filter, entry }, deps),
   };
 }
 
@@ -273,6 +275,7 @@ interface Parts<Event extends object> {
   readonly definition: Laned<Event>;
   readonly secrets: SourceOptions["secrets"];
   readonly holdBackMs: number;
+  readonly filter: EventFilter<Event> | undefined;
   readonly maxBodyBytes: number;
   readonly tolerance: Tolerance;
   /** The name of the entry. */
@@ -291,13 +294,14 @@ interface Match {
 }
 
 function connect<Event extends object>(
-  { definition, secrets, maxBodyBytes, tolerance, holdBackMs, entry }: Parts<Event>,
+  { definition, secrets, maxBodyBytes, tolerance, holdBackMs, filter, entry }: Parts<Event>,
   deps: KeyringSourceDeps,
 ): ConnectedSource<SourceKeys, Claimed, Match> {
   if (secrets === undefined)
     throw new SetupError("invalid_secret", `Option "secrets" of ${definition.preset} is missing.`);
   // One secret for all: then a tenant is only a name, which anyone could change to have an event handled twice.
   const hasTenants = typeof secrets === "function";
+  const refuses = refusalOf(filter, entry, deps);
   const decode = definition.key?.bind(definition) ?? ((text: string) => Buffer.from(text));
   const checkAge = (signedAt: number, exactly: number) => {
     // Times in whole seconds are compared in whole seconds, as providers' own libraries do.
@@ -340,8 +344,11 @@ function connect<Event extends object>(
       const kept = keptFrom(keptText(definition, head));
       const { now, trace } = circumstances;
       const read = readBody(definition, client, body, kept, { signedAt, now, trace, holdBackMs, key });
-      if (read.kind === "event")
-        return { kind: "event", slot: key.slot, event: read.event, toStore: () => read.stored };
+      if (read.kind === "event") {
+        const { event, stored } = read;
+        const toStore = () => (refuses?.(event, kept) ? filtered(stored) : stored);
+        return { kind: "event", slot: key.slot, event, toStore };
+      }
       if (read.kind === "handshake") return { kind: "handshake", slot: key.slot, answer: read.answer };
       const quarantine: NewQuarantine = {
         reason: read.code,
@@ -386,8 +393,8 @@ function liveAt(keys: readonly SourceKey[], now: number): readonly SourceKey[] {
   return keys.filter(({ validUntil }) => validUntil > now);
 }
 
-type Read =
-  | { readonly kind: "event"; readonly event: object; readonly stored: NewEvent }
+type Read<Event extends object> =
+  | { readonly kind: "event"; readonly event: Event; readonly stored: NewEvent }
   | { readonly kind: "no_event"; readonly code: string }
   | { readonly kind: "handshake"; readonly answer: SourceAnswer };
 
@@ -398,7 +405,7 @@ function readBody<Event extends object>(
   body: Uint8Array,
   kept: Kept & { readonly text: string | null },
   { signedAt, now, trace, holdBackMs, key }: ReadCircumstances,
-): Read {
+): Read<Event> {
   try {
     const parsed = definition.parse(body, kept);
     if (!parsed.ok) return { kind: "no_event", code: codeOf(parsed.code) };
@@ -558,10 +565,10 @@ function keptText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, head: R
   return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept));
 }
 
-const NOTHING_KEPT = { text: null, header: () => undefined };
+const NOTHING = { ...NOTHING_KEPT, text: null };
 
 function keptFrom(text: string | null): Kept & { readonly text: string | null } {
-  if (text === null) return NOTHING_KEPT;
+  if (text === null) return NOTHING;
   const kept = JSON.parse(text) as Readonly<Record<string, string>>;
   return { text, header: (name) => (Object.hasOwn(kept, name) ? kept[name] : undefined) };
 }

@@ -40,6 +40,14 @@ function joined(value: string | readonly string[] | undefined): string | undefin
   return Array.isArray(value) && value.length > 0 ? value.join(", ") : undefined;
 }
 
+/** The headers that a source keeps next to a body: those of its list, and no others. */
+export interface Kept {
+  /** The value of a header, by its lower-case name. Several values are joined with ", ". `:query` names the query of the URL. */
+  header(name: string): string | undefined;
+}
+
+export const NOTHING_KEPT: Kept = { header: () => undefined };
+
 /** Strict W3C `traceparent`, version 00, neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 

@@ -42,7 +42,7 @@ export type Reading =
       readonly slot: string;
       /** As handlers receive it. */
       readonly event: object;
-      /** What the inbox gets. A verifier does not ask for it: it costs a digest of the body. */
+      /** What the inbox gets. A verifier does not ask for it: it costs a digest of the body, and calls the filter. */
       toStore(): NewEvent;
     }
   /** It is correctly signed, and not an event. */

@@ -55,6 +55,7 @@ const WITHOUT_REASON: Readonly<
   duplicate: true,
   conflict: true,
   late: true,
+  filtered: true,
   handled: true,
   dead: true,
 };

@@ -5,7 +5,7 @@ import type { EventRecord, LaneRecord, LaneStatus } from "../inbox/record.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
 import { sha256 } from "../internal/json.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { Answer, IncomingWebhook } from "../receiver/incoming.ts";
+import { type Answer, accepted, type IncomingWebhook } from "../receiver/incoming.ts";
 import type { Receiver } from "../receiver/receiver.ts";
 import { lanePlaceOf, parseEvent } from "../service/parse.ts";
 import { type SignOptions, signPayload } from "../service/sign.ts";
@@ -20,7 +20,7 @@ import {
 } from "./source-requests.ts";
 
 /**
- * - `handled`, `unhandled`, `dead`, `late`, `discarded`: how the event ended.
+ * - `handled`, `unhandled`, `filtered`, `dead`, `late`, `discarded`: how the event ended.
  * - `retrying`: its handler failed and it is tried again later; advance the clock and `receiver.drain()`.
  * - `waiting`: it waits behind another event of its message, or, with `gaps: "wait"`, for a missing sequence.
  * - `quarantined`: the body is not an event.
@@ -28,6 +28,7 @@ import {
 export type DeliveredState =
   | "handled"
   | "unhandled"
+  | "filtered"
   | "dead"
   | "late"
   | "discarded"
@@ -40,7 +41,7 @@ export interface Delivered {
   readonly state: DeliveredState;
   /** The answer that the service would have received. */
   readonly answer: Answer;
-  /** The stored event; null when the body was quarantined. */
+  /** The stored event. Null if the body was quarantined, or if the event was filtered and has no order. */
   readonly record: EventRecord | null;
 }
 
@@ -55,6 +56,7 @@ export interface DeliverOptions extends SignedRequestOptions {
 }
 
 const POLL_MS = 5;
+const FILTERED = accepted("filtered").body;
 
 /**
  * Signs `content`, passes it to the receiver and waits until its claim has ended. A receiver that was not started is drained; then the
@@ -81,6 +83,7 @@ export async function deliver<Tx>(
     if (!receiver.running) await receiver.drain();
     const { lane, record } = await look(receiver, request.body);
     if (lane === "quarantined") return { state: "quarantined", answer, record: null };
+    if (record === null && answer.body === FILTERED) return { state: "filtered", answer, record };
     if (lane === null || record === null) throw notStored(answer);
     const state = stateOf(record, lane.status);
     if (state === "waiting" && lane.status === "gap" && gaps === "release")
@@ -106,7 +109,7 @@ async function look<Tx>(
 }
 
 function stateOf(record: EventRecord, lane: LaneStatus): DeliveredState | null {
-  if (record.state === "done") return record.outcome === "unhandled" ? "unhandled" : "handled";
+  if (record.state === "done") return record.outcome ?? "handled";
   if (record.state !== "pending") return record.state;
   if (lane === "leased" || lane === "ready" || lane === "idle") return null;
   return record.attempts > 0 ? "retrying" : "waiting";

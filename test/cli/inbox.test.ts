@@ -45,6 +45,10 @@ describe("filterOf()", () => {
     });
   });
 
+  it("takes the outcome of filtered events", () => {
+    expect(read(["--outcome", "filtered"])).toEqual({ outcome: "filtered" });
+  });
+
   it("takes ages and instants", () => {
     expect(read(["--since", "2026-01-01T00:00:00Z"])).toEqual({ acceptedFrom: 1_767_225_600_000 });
     const { acceptedFrom = 0, acceptedTo = 0 } = read(["--since", "2h", "--older-than", "90m"]);

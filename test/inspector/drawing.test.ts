@@ -189,6 +189,20 @@ describe("drawMessage()", () => {
     expect(await story.draw()).toEqual({ ...before, now: before.now + 1_000 });
   });
 
+  it("draws a filtered event that others waited for, without a wait and an attempt of its own", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.run();
+    await story.accept(3);
+    await story.accept(2, { filtered: true });
+    await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → 1", "3: 2 → 2", "2: 3 → null"]);
+    expect(drawing.events[2]).toMatchObject({ state: "done", outcome: "filtered", held: null, attemptCount: 0 });
+    expect(heldOf(drawing, 3)).toEqual({ reason: "gap", from: 2, to: 2, since: story.at(2), until: story.at(3) });
+    expect(drawing.gaps).toMatchObject([{ from: 2, to: 2, skipped: false }]);
+  });
+
   it("ends an inbound message when it was handled", async () => {
     const story = await openStory();
     const key = { apiClientId: "client", tag: "inbound", messageId: "msg_1" } as const;

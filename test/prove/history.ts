@@ -80,7 +80,7 @@ export interface Breach {
 }
 
 /** The ends that an accepted event is visible in (I10). */
-const ENDS: readonly string[] = ["handled", "unhandled", "late", "dead", "discarded", "quarantined"];
+const ENDS: readonly string[] = ["handled", "unhandled", "filtered", "late", "dead", "discarded", "quarantined"];
 
 /** Every breach; none is what is hoped for. Whether there was enough to look at is for the caller to say. */
 export function breachesOf(history: History): readonly Breach[] {
@@ -159,7 +159,7 @@ export function documentedIdentity(
   return createHash("sha256").update(JSON.stringify(parts[tag])).digest("hex");
 }
 
-/** The state that a record of the inbox is visible in: `handled` and `unhandled` are both `done`. */
+/** The state that a record of the inbox is visible in: `handled`, `unhandled` and `filtered` are all `done`. */
 export function endOf({ state, outcome }: { readonly state: string; readonly outcome: string | null }): string {
   return state === "done" && outcome !== null ? outcome : state;
 }

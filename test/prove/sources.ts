@@ -30,16 +30,19 @@ export type SourceName = "messages" | OtherSource;
 export interface SourcesOptions extends Omit<ServiceOptions, "secrets"> {
   /** Of `billing`. */
   readonly holdBackMs?: number;
+  /** The filter of the sources whose lanes have an order. Default: none. */
+  readonly wants?: ((source: SourceName, event: object) => boolean) | undefined;
 }
 
 /** For the receiver of a process that has these. */
-export function sourcesFor(names: readonly SourceName[], { holdBackMs = 0, ...options }: SourcesOptions) {
+export function sourcesFor(names: readonly SourceName[], { holdBackMs = 0, wants, ...options }: SourcesOptions) {
+  const filtered = (source: SourceName) => wants && { filter: (event: object) => wants(source, event) };
   const secrets = TEST_SECRETS.github;
   const all: Record<SourceName, WebhookSource<SourceEvents>> = {
-    messages: service({ ...options, secrets: TEST_SECRET }),
+    messages: service({ ...options, ...filtered("messages"), secrets: TEST_SECRET }),
     code: github({ secrets }),
-    builds: github({ secrets, lane: ({ ref }) => `${ref}` }),
-    billing: stripe({ secrets: TEST_SECRETS.stripe, holdBackMs }),
+    builds: github({ secrets, lane: ({ ref }) => `${ref}`, ...filtered("builds") }),
+    billing: stripe({ secrets: TEST_SECRETS.stripe, holdBackMs, ...filtered("billing") }),
     held: stripe({ secrets: TEST_SECRETS.stripe, holdBackMs: HOLD_BACK_MS }),
   };
   return Object.fromEntries(names.map((name) => [name, all[name]]));

@@ -178,6 +178,15 @@ describe("waitFor()", () => {
     });
   });
 
+  it("rejects on an event that was filtered", async () => {
+    const { deliver, receiver } = memoryBench({ filter: () => false });
+    await deliver(outbound("queued"));
+    await expect(receiver.waitFor(message, "message.queued")).rejects.toMatchObject({
+      code: "dead_lettered",
+      fields: { state: "filtered", eventId: 1 },
+    });
+  });
+
   it("rejects when its time is over, after one look at least", async () => {
     const { receiver, clock, deliver } = memoryBench();
     receiver.on(["message.queued", "message.sent"], () => {});

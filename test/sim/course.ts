@@ -65,6 +65,8 @@ export interface Course {
   /** How many handlers run at once in a process for each source. */
   readonly each: number | null;
   readonly takesLate: boolean;
+  /** The share of events that the filter refuses, 0 to 1; null without a filter. */
+  readonly filters: number | null;
   /** The share of attempts that go wrong in a handler, 0 to 1. */
   readonly handlersFail: number;
   /** The marker of an event whose handler always fails. */
@@ -82,6 +84,22 @@ export interface Course {
   readonly acts: readonly OperatorsAct[];
 }
 
+const FILTERS = [null, null, null, 0.1, 0.4];
+
+/**
+ * Whether the filter lets an event in. All deliveries of an event are decided alike, also one with other content. An event without an order is
+ * always wanted: a filtered one would leave nothing to look at.
+ */
+export function isWanted({ seed, filters }: Course, source: SourceName, event: Filterable): boolean {
+  if (filters === null || source === "code" || event.direction === "inbound") return true;
+  const { messageId, sequence, eventType, id } = event;
+  const name = id ?? (messageId === undefined ? JSON.stringify(event) : `${messageId} ${sequence} ${eventType}`);
+  return !new Dice(seed, `filter of ${name}`).chance(filters);
+}
+
+/** What names an event of the messaging service, of Stripe, or of GitHub, whose body does. */
+type Filterable = Partial<Readonly<Record<"id" | "messageId" | "sequence" | "eventType" | "direction", unknown>>>;
+
 export function courseOf(seed: number, place: Course["place"]): Course {
   const dice = new Dice(seed, "course");
   // Some worlds are nearly calm, so that what goes wrong alone is seen too.
@@ -90,6 +108,7 @@ export function courseOf(seed: number, place: Course["place"]): Course {
   const list = <T>(length: number, make: () => T) => Array.from({ length }, make);
   const course: Course = {
     ...{ seed, place, sources: ["messages"], holdBackMs: 0, rate: null, each: null },
+    filters: new Dice(seed, "filters").pick(FILTERS),
     processes: dice.chance(0.4) ? 2 : 1,
     receiver: receiverOf(dice),
     takesLate: dice.chance(0.7),
@@ -131,7 +150,7 @@ export function courseOfRate(place: Course["place"], per: "inbox" | "message"): 
   return {
     ...{ seed: 0, place, processes: 2, sources: ["messages"], holdBackMs: 0, each: null, takesLate: true },
     ...{ rate: { perSecond: RATED.perSecond / (per === "inbox" ? 1 : RATED.keys), per } },
-    ...{ handlersAre: "mixed", handlersFail: 0, poisoned: null, handlersWrite: 1, answersLost: 0 },
+    ...{ handlersAre: "mixed", handlersFail: 0, poisoned: null, handlersWrite: 1, answersLost: 0, filters: null },
     receiver: { ...receiverOf(dice), concurrency: 1_000, leaseMs: 5 * SECOND, maxAttempts: 12, ack: "stored" },
     sendings: backlogOf(dice, RATED.messages),
     ...{ mishaps: [], troubles: [], jumps: [], acts: [] },
@@ -186,7 +205,7 @@ export function courseOfLanes(place: Course["place"], lanes: number, holdBackMs:
   });
   return {
     ...{ seed: 0, place, processes: 2, sources: ["messages", "billing"], holdBackMs, takesLate: true },
-    ...{ handlersAre: "mixed", poisoned: null, handlersWrite: 1, rate: null, each: null },
+    ...{ handlersAre: "mixed", poisoned: null, handlersWrite: 1, rate: null, each: null, filters: null },
     receiver: { ...receiverOf(dice), concurrency: 8, leaseMs: 5 * SECOND, maxAttempts: 100, ack: "stored" },
     ...{ handlersFail: 0.1, answersLost: 0.1, sendings: othersOf(dice, ["billing"], 1, lanes) },
     ...{ mishaps: mishaps.toSorted((a, b) => a.at - b.at), troubles: [], jumps: [], acts: [] },

@@ -48,6 +48,7 @@ export async function problemsOf(attempts: Attempts): Promise<string[]> {
     ...wronglyOutOfOrder(world, events),
     ...skippedTooEarly(attempts),
     ...startedTooFast(world),
+    ...waitedForFiltered(attempts),
   ];
 }
 
@@ -85,10 +86,15 @@ async function misgauged({ observer }: World, events: readonly EventRecord[]): P
     ["pending", gauges.pending, count("pending")],
     ["dead", gauges.dead, count("dead")],
     ["accepted", counters.accepted, events.length],
+    ["filtered", counters.filtered, events.filter(isFiltered).length],
   ] as const;
   return facts.flatMap(([name, kept, counted]) =>
     kept === counted ? [] : [`the inbox keeps ${kept} ${name} and has ${counted}`],
   );
+}
+
+function isFiltered({ outcome }: EventRecord): boolean {
+  return outcome === "filtered";
 }
 
 /** Every event has a handler here, in a process that has its source. */
@@ -186,7 +192,8 @@ function wronglyLate({ handOuts }: World, events: readonly EventRecord[], acted:
     if (tag !== "position" || handler !== "late" || replay) return [];
     const isPassed = handOuts.slice(0, index).some((before) => before.lane === lane && before.position > position);
     const mayBeClaimed = events.some(
-      ({ id, lane: { messageId } }) => messageId === lane && (acted.has(`event ${id}`) || !handed.has(id)),
+      (one) =>
+        one.lane.messageId === lane && (acted.has(`event ${one.id}`) || !(handed.has(one.id) || isFiltered(one))),
     );
     return isPassed || mayBeClaimed
       ? []
@@ -233,6 +240,17 @@ function skippedTooEarly(attempts: Attempts): string[] {
   });
 }
 
+/** A gap that begins with a filtered event, though that had come before the gap was skipped. */
+function waitedForFiltered({ world, lanes }: Attempts): string[] {
+  if (world.course.jumps.length > 0) return [];
+  return lanes.flatMap(({ key, events, gaps }) =>
+    gaps.flatMap(({ from, skippedAt }) => {
+      const isHere = events.some((one) => one.sequence === from && isFiltered(one) && one.acceptedAt < skippedAt);
+      return isHere ? [`${key.messageId}: ${from} was waited for, and had been filtered`] : [];
+    }),
+  );
+}
+
 function range(from: number, to: number): number[] {
   return Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);
 }
@@ -248,7 +266,8 @@ function passedTooEarly(
   const passed = new Set<number>();
   return inOrder(handOuts).flatMap(({ tag, lane, event, at }) => {
     const isFirst = !passed.has(event);
-    const waiting = events.filter((other) => other.lane.messageId === lane && !passed.has(other.id));
+    const inLane = events.filter((other) => other.lane.messageId === lane && !isFiltered(other));
+    const waiting = inLane.filter(({ id }) => !passed.has(id));
     passed.add(event);
     if (tag !== "position" || !isFirst || waiting.some(({ acceptedAt }) => acceptedAt + holdBackMs <= at)) return [];
     const isReleased = waiting.some(({ id, laneId }) => acted.has(`event ${id}`) || acted.has(`lane ${laneId}`));

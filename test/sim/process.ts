@@ -11,7 +11,7 @@ import type { Clock, Timer } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type SourceName, sourcesFor } from "../prove/sources.ts";
 import { connectionOf } from "./connection.ts";
-import type { Course } from "./course.ts";
+import { type Course, isWanted } from "./course.ts";
 import { Dice } from "./dice.ts";
 import type { Connection } from "./places.ts";
 
@@ -82,8 +82,10 @@ export class Process {
     const random = new Dice(course.seed, `backoff of ${name}`).next;
     const { gapWait, firstSequence, concurrency, ...options } = course.receiver;
     const { rate, each } = course;
+    const wants =
+      course.filters === null ? undefined : (source: SourceName, event: object) => isWanted(course, source, event);
     this.receiver = createReceiver({
-      ...{ sources: sourcesFor(sources, { gapWait, firstSequence, holdBackMs: course.holdBackMs }), ...options },
+      ...{ sources: sourcesFor(sources, { gapWait, firstSequence, holdBackMs: course.holdBackMs, wants }), ...options },
       concurrency: each === null ? concurrency : { total: concurrency, each, per: "source" },
       ...(rate !== null && { rate: { ...rate, per: rate.per === "message" ? keyOfMessage : rate.per } }),
       ...{ store: connectionOf(this, connection.store, surroundings) },

@@ -92,7 +92,7 @@ export async function runRates(postgresUrl: string | null): Promise<readonly str
 async function countsOf(world: World): Promise<Record<string, number>> {
   const { service, observer, place, befell, course, putOffs, handOuts } = world;
   // Every event has a handler here.
-  const { unhandled: _unhandled, filtered: _filtered, ...counters } = (await observer.stats()).counters;
+  const { unhandled: _unhandled, ...counters } = (await observer.stats()).counters;
   const effects = await place.effects();
   const { "stands still": stoodStill, dies: died, restarts: restarted, "is set": clocksSet } = befell;
   return {

@@ -6,7 +6,7 @@ import { thisInstance } from "../../src/internal/process.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import { effectOf, type HandledEffect, ownOf } from "../prove/history.ts";
 import { type SourceName, wrongEvent } from "../prove/sources.ts";
-import type { Course, Mishap } from "./course.ts";
+import { type Course, isWanted, type Mishap } from "./course.ts";
 import { Dice } from "./dice.ts";
 import { type Handling, handleBy, type Manner, mannerOf, markerIn, takesMs, writes } from "./handlers.ts";
 import { Operator } from "./operator.ts";
@@ -147,6 +147,7 @@ export class World implements Surroundings {
     while (this.service.open > 0) {
       await this.clock.advance(MINUTE / 2);
       if (this.course.holdBackMs > 0) await this.#lookAtHeldBack();
+      if (this.course.filters !== null) await this.#lookAtGaps();
     }
     await this.#end();
   }
@@ -192,6 +193,7 @@ export class World implements Surroundings {
     const effect = effectOf(ctx, { ...ownOf(event, handler), marker: markerIn(ctx.rawBody) });
     const wrong = wrongEvent(source, event, ctx);
     if (wrong !== null) this.wrong.push(wrong);
+    if (!isWanted(this.course, source, event)) this.wrong.push(`${ctx.identity} was filtered, and reached a handler`);
     const manner = mannerOf(this.course, ctx, this.#isHealed);
     const { identity, messageId, sequence, late, replay } = effect;
     if (source !== "messages" && ctx.missing !== null)
@@ -264,6 +266,19 @@ export class World implements Surroundings {
       const due = Math.min(...held.map(({ acceptedAt }) => acceptedAt)) + this.course.holdBackMs;
       if (status === "gap" && Number(readyAt) > due)
         this.wrong.push(`${key?.messageId} was held back until ${readyAt}, though it is due at ${due}`);
+    }
+  }
+
+  /** A filtered event is not missing: a lane that waits for nothing else goes on at once. */
+  async #lookAtGaps(): Promise<void> {
+    const { items } = await this.observer.findLanes({ tag: "outbound", statuses: ["gap"], limit: 1_000 });
+    for (const { id } of items) {
+      const { status, cursor = null, events = [], key } = (await this.observer.lane(id)) ?? {};
+      const head = events.find(({ state, late }) => state === "pending" && !late)?.sequence ?? 0;
+      const known = new Set(events.map(({ sequence }) => sequence));
+      let next = cursor === null ? Number(this.course.receiver.firstSequence) : cursor + 1;
+      while (known.has(next)) next++;
+      if (status === "gap" && next >= head) this.wrong.push(`${key?.messageId} ${head} waits, and nothing is missing`);
     }
   }
 

@@ -97,6 +97,14 @@ describe("deliver()", () => {
     expect(await deliver(receiver, "{}")).toMatchObject({ state: "quarantined", record: null });
   });
 
+  it("returns that an event was filtered, with its row if its lane has an order", async () => {
+    const store = memoryStore({ volatile: true });
+    const receiver = createReceiver({ secrets: TEST_SECRET, store, filter: () => false }).onAny(() => {});
+    const ordered = await deliver(receiver, fixtures.delivery());
+    expect(ordered).toMatchObject({ state: "filtered", record: { outcome: "filtered", raw: null } });
+    expect(await deliver(receiver, fixtures.inbound())).toMatchObject({ state: "filtered", record: null });
+  });
+
   it("returns the stored event", async () => {
     const receiver = receiverWith(() => {});
     const { record } = await deliver(receiver, fixtures.delivery({ sequence: 1, messageId: "msg_9" }));

@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { EventState, Outcome } from "../../inbox/record.ts";
 import { systemClock } from "../../internal/clock.ts";
 import type { BulkQuery } from "../../receiver/bulk.ts";
+import { OUTCOMES } from "../../receiver/queries.ts";
 import { duration, instantOf, wholeNumber } from "../flags.ts";
 
 export interface FilterFlags {
@@ -25,7 +26,7 @@ export interface FilterFlags {
 export function addFilterFlags(command: Command, states: readonly EventState[]): Command {
   return command
     .addOption(choices("--state <state>", "events in this state; may be given again", states))
-    .addOption(new Option("--outcome <outcome>", "done events with this outcome").choices(["handled", "unhandled"]))
+    .addOption(new Option("--outcome <outcome>", "done events with this outcome").choices(OUTCOMES))
     .option("--late", "events that came after their place had passed")
     .option("--conflict", "events of which a repeat said something else")
     .option("--type <type>", "events of this type: message.failed")

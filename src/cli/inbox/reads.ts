@@ -81,7 +81,7 @@ function eventsText(events: readonly EventShape[]): string {
 }
 
 function stateText({ state, outcome, late, conflict }: EventShape): string {
-  const marks = [outcome === "unhandled" && outcome, late && state !== "late" && "late", conflict && "conflict"];
+  const marks = [outcome !== "handled" && outcome, late && state !== "late" && "late", conflict && "conflict"];
   return [state, ...marks].filter(Boolean).join(", ");
 }
 

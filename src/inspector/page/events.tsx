@@ -161,7 +161,7 @@ const FIELDS: readonly Field[] = [
   {
     name: "state",
     title: "State",
-    options: ["pending", "done", "handled", "unhandled", "dead", "late", "discarded"],
+    options: ["pending", "done", "handled", "unhandled", "filtered", "dead", "late", "discarded"],
   },
   { name: "type", title: "Event type" },
   { name: "message", title: "Message id" },

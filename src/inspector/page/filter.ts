@@ -23,6 +23,8 @@ export function fromAddress(text: string): string {
   return text.startsWith(PREFIX) ? (kept[Number(text.slice(PREFIX.length))] ?? "") : "";
 }
 
+const OUTCOMES: readonly string[] = ["handled", "unhandled", "filtered"];
+
 export type FilterTexts = Readonly<Record<string, string>>;
 
 /**
@@ -32,7 +34,7 @@ export type FilterTexts = Readonly<Record<string, string>>;
  */
 export function queryOf(params: FilterTexts): object {
   const { state, from, to, late, conflict } = params;
-  const isOutcome = state === "handled" || state === "unhandled";
+  const isOutcome = state !== undefined && OUTCOMES.includes(state);
   const query = {
     states: state && [isOutcome ? "done" : state],
     outcome: isOutcome ? state : "",

@@ -34,6 +34,7 @@ const STATES: Readonly<Record<string, Mark>> = {
   handled: { colour: "good", path: TICK },
   replayed: { colour: "good", path: TICK },
   unhandled: { colour: "muted", path: RING },
+  filtered: { colour: "muted", path: "M1 2h8l-3 3.5v3l-2-1v-2z" },
   late: { colour: "warn", path: "M5 1l4 4l-4 4l-4-4z" },
   dead: { colour: "bad", path: "M2 2l6 6M8 2l-6 6" },
   blocked: { colour: "bad", path: "M2 1.5h6v7h-6z" },

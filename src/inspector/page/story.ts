@@ -116,6 +116,7 @@ export function fateOf(event: DrawnEvent, now: number): string {
   if (state === "late") return "came late, and was recorded but not handled";
   if (state === "discarded") return `was discarded ${finished}`;
   if (state === "dead") return `is a dead letter: its handler failed ${finished}${attempt}${code ? `, ${code}` : ""}`;
+  if (outcome === "filtered") return `was filtered ${finished}`;
   if (outcome === "unhandled")
     return `came at ${formatClock(event.acceptedAt, now)}, and the application has no handler for it`;
   if (state === "done")

@@ -329,6 +329,7 @@ const SHAPES: Readonly<Record<string, ShapeOf>> = {
   failed: { colour: "bad", path: "M2 2l8 8M10 2l-8 8", meaning: "failed attempt" },
   dead: { colour: "bad", path: "M4 1h4l3 3v4l-3 3h-4l-3-3v-4zM4 4l4 4M8 4l-4 4", meaning: "dead letter" },
   unhandled: { colour: "muted", path: RING, meaning: "no handler" },
+  filtered: { colour: "muted", path: "M1 2h10l-4 4.5v4l-2-1v-3z", meaning: "filtered" },
   discarded: { colour: "muted", path: `${RING}M3 9l6-6`, meaning: "discarded" },
   late: { colour: "warn", path: "M6 1l5 5l-5 5l-5-5z", meaning: "late: only recorded" },
   open: { colour: "wait", path: `${RING}M6 3.5v3l2 1`, meaning: "in progress" },

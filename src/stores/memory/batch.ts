@@ -40,7 +40,7 @@ export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult 
   const indexes = new Map<number, number>();
   const accepted = turn.accepts.map((incoming, index) => {
     const acceptance = acceptInMemory(lanes, incoming, turn.lateEvents);
-    if (acceptance.outcome !== "accepted" && acceptance.outcome !== "late") return acceptance;
+    if (acceptance.outcome === "duplicate" || acceptance.outcome === "failed") return acceptance;
     indexes.set(acceptance.event, index);
     const lane = lanes.state.lanes.get(acceptance.lane);
     const free = leaseAtAccept && claimed.leased.length < claim.limit;

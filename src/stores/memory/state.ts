@@ -126,6 +126,7 @@ export class MemoryLanes extends LoadedLanes {
   protected override add(lane: LaneState, incoming: NewEvent, id: EventId, arrival: Arrival): LaneEvent {
     const event = super.add(lane, incoming, id, arrival);
     this.state.events.set(id, event);
+    if (!event.hasBody) return event;
     // A copy: a request body is often a view of a buffer that is used again.
     this.state.bodies.set(id, { raw: new Uint8Array(incoming.raw), head: incoming.head ?? null, conflict: null });
     return event;

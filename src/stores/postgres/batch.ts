@@ -237,8 +237,10 @@ export async function acceptAll(
       return duplicateOf(first, conflict);
     }
     const acceptance = work.loaded.accept(lane, incoming, id, lateEvents);
-    bodies.set(id, incoming.raw);
-    work.addBody(id, incoming);
+    if (!incoming.filtered) {
+      bodies.set(id, incoming.raw);
+      work.addBody(id, incoming);
+    }
     added(lane);
     return acceptance;
   });

@@ -191,7 +191,8 @@ function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<Pg
 }
 
 /** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
-function isFirst({ lane, sequence, gapWaitMs }: NewEvent, { firstSequence }: InboxRules): boolean {
+function isFirst({ lane, sequence, gapWaitMs, filtered }: NewEvent, { firstSequence }: InboxRules): boolean {
+  if (filtered) return false;
   const order = ORDERS[lane.tag];
   if (order === "position") return gapWaitMs === 0;
   return gapBefore({ order, cursor: null, firstSequence, isSettled: () => false }, { sequence }) === null;

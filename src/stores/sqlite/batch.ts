@@ -1,6 +1,6 @@
 /** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
 
-import { type Arrival, countDuplicates, leaseOf, signedTimeOf } from "../../inbox/lane.ts";
+import { type Arrival, acceptedAs, countDuplicates, leaseOf, signedTimeOf } from "../../inbox/lane.ts";
 import { isOfSource } from "../../inbox/lane-key.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import type { EventId, LaneId, NewEvent, NewQuarantine } from "../../inbox/record.ts";
@@ -19,7 +19,7 @@ import type {
 } from "../../inbox/store.ts";
 import { sameContent } from "../../internal/json.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { KEEP, STATE, STATUS, stateWord, TAG } from "../database.ts";
+import { KEEP, OUTCOME, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
 import { EffectAborted, isFull, isRowFault, storeFull } from "./failures.ts";
 import {
@@ -362,7 +362,8 @@ export function acceptByRules(lanes: SqliteLanes, placed: Placed, mode: AcceptMo
   const event = newEntry(lanes, placed);
   if (!insertEvent(lanes, placed, false)) return countDuplicate(lanes, placed);
   storeLane(lanes, placed);
-  if (arrival.late && arrival.state === "pending") lane.below = 1;
+  // The cursor may pass a pending event, such as one that is retried.
+  if (arrival.state === "done" || (arrival.late && arrival.state === "pending")) lane.below = 1;
   const gapBegins = lanes.rules.armArrival(lane, event);
   const isDue = lane.status !== "leased" && laneIsDue(lane, lanes.now);
   if (isDue && mode.claim !== null && hasRoom(mode)) claimLane(lanes, lane, mode.claim, mode.claimed);
@@ -377,7 +378,7 @@ function accepted(lanes: SqliteLanes, placed: Placed, event: EventId, gapBegins:
   const { incoming, lane, arrival } = placed;
   lanes.rules.countArrival(lane, incoming, arrival);
   if (arrival.state === "pending") lanes.tally.gauge("pending");
-  const acceptance = { outcome: arrival.late ? "late" : "accepted", event, lane: lane.id } as const;
+  const acceptance = { outcome: acceptedAs(arrival), event, lane: lane.id };
   return gapBegins ? { ...acceptance, gapBegins } : acceptance;
 }
 
@@ -409,7 +410,8 @@ function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased
   );
   if (changes === 0) return false;
   tally.take("next_event");
-  if (head === undefined) work.sql.insertBody.run(id, raw);
+  if (arrival.state === "done") work.sql.finishEvent.run(STATE.done, OUTCOME.filtered, KEEP.identity, now, id);
+  else if (head === undefined) work.sql.insertBody.run(id, raw);
   else work.sql.insertHeadedBody.run(id, raw, head);
   return true;
 }
@@ -494,7 +496,7 @@ function newEntry({ tally, now }: SqliteLanes, { incoming, arrival: { sequence, 
     state,
     finishedAt,
     attempts: 0,
-    hasBody: true,
+    hasBody: state !== "done",
   };
 }
 

@@ -47,6 +47,7 @@ async function fill(bench: Bench): Promise<void> {
   );
   await bench.accept(bench.of("leased", 1), bench.of("leased", 2));
   await bench.claim();
+  await bench.accept(bench.of("filtered", 1, { filtered: true }), bench.of("filtered", 3));
   await bench.accept(bench.of("gap", 3), bench.of("ready", 1), bench.of("in", 0, { lane: { tag: "inbound" } }));
   await bench.step({
     quarantines: [bench.quarantine("{"), bench.quarantine("[", { slot: "previous", signer: "signer-2" })],
@@ -56,7 +57,19 @@ async function fill(bench: Bench): Promise<void> {
   await bench.clock.advance(1);
 }
 
-const KEYS = ["done", "dead", "blocked", "discarded", "late", "recorded", "backoff", "leased", "gap", "ready"];
+const KEYS = [
+  "done",
+  "dead",
+  "blocked",
+  "discarded",
+  "late",
+  "recorded",
+  "backoff",
+  "leased",
+  "gap",
+  "ready",
+  "filtered",
+];
 
 /** Everything that an operator sees, in a form that every `expect` compares in the same way. */
 async function view(bench: Bench): Promise<unknown> {
@@ -104,7 +117,7 @@ export const copyCases: readonly ContractCase[] = [
     const other = await beside(bench);
     const before = await view(bench);
     const copied = await copyOpen({ from: bench.store, to: other.store }, bench.clock);
-    bench.expect(copied).toMatchObject({ lanes: 12, pending: 10, done: 4, dead: 2, late: 1, discarded: 1 });
+    bench.expect(copied).toMatchObject({ lanes: 13, pending: 11, done: 5, dead: 2, late: 1, discarded: 1 });
     bench.expect(copied).toMatchObject({ gaps: 2, attempts: 4, conflicts: 1, quarantined: 2, audit: 2 });
     bench.expect(await view(bench)).toEqual(before);
     bench.expect(await view(other)).toEqual(before);

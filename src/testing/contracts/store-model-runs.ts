@@ -85,6 +85,7 @@ async function commandArbitraries() {
     sequence: fc.integer({ min: 0, max: 7 }),
     type: fc.constantFrom("message.sent", "message.sent", "message.failed"),
     note: fc.constantFrom("first", "first", "first", "other"),
+    filtered: fc.constantFrom(false, false, false, false, true),
     gapWaitMs: fc.constantFrom(...WAITS_MS),
     occurredAgoMs: fc.constantFrom(0, 0, 84 * MINUTE, 90 * MINUTE),
   });
@@ -246,5 +247,6 @@ async function drain(mirror: Mirror, bench: Bench): Promise<void> {
     .expect(gauges)
     .toMatchObject({ pending: 0, blockedLanes: 0, dead: all.filter((e) => e.state === "dead").length });
   const gapsSkipped = [...mirror.lanes.values()].reduce((sum, lane) => sum + lane.gaps.length, 0);
-  bench.expect(counters).toMatchObject({ accepted: all.length, duplicates, gapsSkipped });
+  const filtered = all.filter((event) => event.filtered).length;
+  bench.expect(counters).toMatchObject({ accepted: all.length, filtered, duplicates, gapsSkipped });
 }

@@ -19,6 +19,7 @@ export interface AcceptCommand {
   readonly sequence: number;
   readonly type: string;
   readonly note: string;
+  readonly filtered: boolean;
   readonly gapWaitMs: number;
   readonly occurredAgoMs: number;
 }
@@ -149,8 +150,9 @@ function toEvent(bench: Bench, wish: AcceptCommand) {
   const [tag, messageId] = LANES[wish.lane] ?? ["outbound", "a"];
   const sequence = tag === "outbound" ? wish.sequence : 0;
   const { type: eventType, note, gapWaitMs } = wish;
+  const filtered = wish.filtered || undefined;
   const occurredAt = bench.clock.now() - wish.occurredAgoMs;
-  return bench.of(messageId, sequence, { eventType, note, gapWaitMs, occurredAt, lane: { tag } });
+  return bench.of(messageId, sequence, { eventType, note, gapWaitMs, occurredAt, filtered, lane: { tag } });
 }
 
 function settleModel(
@@ -251,7 +253,7 @@ function acceptAll(
     const sequence = lane.ordered ? wish.sequence : 0;
     const first = lane.events.find((event) => event.sequence === sequence && event.type === wish.type);
     if (first !== undefined) {
-      const conflict = first.note !== wish.note;
+      const conflict = !first.filtered && first.note !== wish.note;
       first.duplicates++;
       first.conflict ||= conflict;
       checkDuplicate(bench, acceptance, { event: first.id, state: first.state, conflict });
@@ -261,7 +263,7 @@ function acceptAll(
       throw new Error(`Event ${index} was not accepted.`);
     lane.id = acceptance.lane;
     const late = model.acceptInModel(lane, newEvent(wish, acceptance.event, now), command.lateEvents, now);
-    agree(bench, acceptance.outcome, late ? "late" : "accepted");
+    agree(bench, acceptance.outcome, wish.filtered ? "filtered" : late ? "late" : "accepted");
     if (!mayLease || leased >= of.free || lane.status === "leased" || !model.isDueInModel(lane, now)) continue;
     const lease = of.atAccept.find((one) => one.lane === lane.id && (one.acceptIndex ?? index) === index);
     if (lease === undefined) throw new Error(`Event ${index} was due and a slot free, but it was not leased.`);
@@ -278,9 +280,9 @@ function checkDuplicate(bench: Bench, answer: Acceptance | undefined, expected: 
 }
 
 function newEvent(wish: AcceptCommand, id: number, now: number): model.ModelEvent {
-  const { sequence, type, note, gapWaitMs, lane } = wish;
+  const { sequence, type, note, filtered, gapWaitMs, lane } = wish;
   const at = { occurredAt: now - wish.occurredAgoMs, acceptedAt: now };
   const fresh = { outcome: null, late: false, forced: false, attempts: 0, duplicates: 0, conflict: false };
   const ordered = LANES[lane]?.[0] === "outbound";
-  return { id, sequence: ordered ? sequence : 0, type, note, gapWaitMs, ...at, state: "pending", ...fresh };
+  return { id, sequence: ordered ? sequence : 0, type, note, filtered, gapWaitMs, ...at, state: "pending", ...fresh };
 }

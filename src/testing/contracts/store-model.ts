@@ -10,6 +10,8 @@ export interface ModelEvent {
   readonly type: string;
   /** Stands for the content. */
   readonly note: string;
+  /** The filter refused it: it has no body. */
+  readonly filtered: boolean;
   readonly occurredAt: number;
   readonly acceptedAt: number;
   gapWaitMs: number;
@@ -106,10 +108,17 @@ export function acceptInModel(
   event.late = lane.ordered && lane.cursor !== null && event.sequence < lane.cursor;
   lane.events.push(event);
   if (event.late) for (const gap of lane.gaps) gap.filled ||= gap.from <= event.sequence && event.sequence <= gap.to;
-  if (event.late && lateEvents === "record") event.state = "late";
+  if (event.filtered) endFiltered(lane, event, now);
+  else if (event.late && lateEvents === "record") event.state = "late";
   else if (lane.status === "idle" || lane.status === "ready" || lane.status === "gap") rearmInModel(lane, now);
   else if (lane.status === "backoff" && pendingOf(lane)[0] === event) rearmInModel(lane, now);
   return event.late;
+}
+
+function endFiltered(lane: ModelLane, event: ModelEvent, now: number): void {
+  Object.assign(event, { state: "done", outcome: "filtered" });
+  if (lane.ordered && event.sequence === expectedOf(lane)) moveCursor(lane, event.sequence);
+  if (lane.status === "gap") rearmInModel(lane, now);
 }
 
 /** Leases `event`, which is next. */
@@ -151,6 +160,7 @@ export function actInModel(lane: ModelLane, event: ModelEvent, kind: LaneAct, no
   if (kind === "release_gap" && lane.status !== "gap") return "wrong_state";
   const waitsToGoOn = lane.status === "backoff" || lane.status === "blocked";
   if (kind === "replay" && event.state === "pending" && !waitsToGoOn) return "wrong_state";
+  if (kind === "replay" && event.filtered) return "body_pruned";
   if (kind === "discard" && event.state !== "pending" && event.state !== "dead") return "wrong_state";
 
   if (kind === "replay")

@@ -5,6 +5,7 @@ import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } fr
 import { claimCases, priorityCases, recoveryCases } from "./store-claim.ts";
 import { copyCases } from "./store-copy.ts";
 import { eraseCases, subjectCases } from "./store-erase.ts";
+import { filterCases } from "./store-filters.ts";
 import { checkAgainstModel, type ModelRuns } from "./store-model-runs.ts";
 import { noteCases } from "./store-notes.ts";
 import { operatorCases, replayCases } from "./store-operator.ts";
@@ -55,6 +56,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["copy", copyCases],
   ["sources", sourceCases],
   ["position and arrival", positionCases],
+  ["filters", filterCases],
   ["notes", noteCases],
 ];
 

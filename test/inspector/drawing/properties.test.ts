@@ -9,6 +9,7 @@ import { GAP_WAIT_MS, openStory, type RunEnd, type Story } from "./story.ts";
 
 type Step =
   | { readonly kind: "accept"; readonly sequence: number }
+  | { readonly kind: "filter"; readonly sequence: number }
   | { readonly kind: "run"; readonly end: RunEnd }
   | { readonly kind: "wait"; readonly ms: number }
   | { readonly kind: "act"; readonly act: "replay" | "discard" | "unblock" | "release_gap"; readonly event: number };
@@ -17,6 +18,7 @@ const ENDS: readonly RunEnd[] = ["handled", "handled", "unhandled", "retry", "de
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("accept"), sequence: fc.integer({ min: 1, max: 7 }) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("filter"), sequence: fc.integer({ min: 1, max: 7 }) }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("run"), end: fc.constantFrom(...ENDS) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("wait"), ms: fc.constantFrom(0, 10_000, GAP_WAIT_MS) }) },
   {
@@ -31,6 +33,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 async function take(story: Story, one: Step): Promise<void> {
   if (one.kind === "accept") await story.accept(one.sequence);
+  else if (one.kind === "filter") await story.accept(one.sequence, { filtered: true });
   else if (one.kind === "run") await story.run(one.end);
   else if (one.kind === "wait") await story.clock.advance(one.ms);
   else {

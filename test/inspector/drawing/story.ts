@@ -13,7 +13,7 @@ export const GAP_WAIT_MS = 90_000;
 const TYPES = ["message.accepted", "message.queued", "message.sent", "message.delivery", "message.failed"];
 
 /** How a handler's run ends. */
-export type RunEnd = Outcome | "retry" | "dead" | "block" | "release";
+export type RunEnd = Exclude<Outcome, "filtered"> | "retry" | "dead" | "block" | "release";
 
 export interface Story {
   readonly clock: FakeClock;

@@ -52,6 +52,7 @@ describe("queryOf()", () => {
 
   it("tells how an event ended by its outcome", () => {
     expect(queryOf({ state: "unhandled" })).toEqual({ states: ["done"], outcome: "unhandled" });
+    expect(queryOf({ state: "filtered" })).toEqual({ states: ["done"], outcome: "filtered" });
     expect(queryOf({ state: "dead" })).toEqual({ states: ["dead"] });
   });
 

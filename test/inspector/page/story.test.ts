@@ -94,6 +94,8 @@ describe("summaryOf()", () => {
     expect(summaryOf(drawing([other]))).toBe(
       "number.released came at 12:00:03, and the application has no handler for it.",
     );
+    const refused = event({ ...HANDLED, startedAt: null, eventType: "message.sent", outcome: "filtered" });
+    expect(summaryOf(drawing([refused]))).toContain("was filtered at 12:00:03.");
     const read = event({ ...HANDLED, sequence: 0, eventType: "message.read" });
     expect(summaryOf(drawing([read]))).toBe("message.read was handled at 12:00:03.");
     expect(summaryOf({ ...drawing([event()]), events: [] })).toBe("Its events are no longer kept.");

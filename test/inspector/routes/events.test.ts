@@ -16,7 +16,7 @@ it.each([
   [{ states: "dead" }, '"states" must be a list of at most 50'],
   [{ states: ["deadly"] }, 'must be one of "pending", "done", "dead", "late", "discarded"'],
   [{ states: Array(51).fill("dead") }, '"states" must be a list'],
-  [{ outcome: "done" }, '"outcome" must be one of "handled", "unhandled"'],
+  [{ outcome: "done" }, '"outcome" must be one of "handled", "unhandled", "filtered"'],
   [{ late: 1 }, '"late" must be true or false'],
   [{ messageId: 5 }, '"messageId" must be a text of 1 to 512 characters'],
   [{ messageId: "" }, '"messageId" must be a text'],

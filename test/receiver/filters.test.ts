@@ -1,0 +1,237 @@
+/** The option `filter`: what becomes of events that are not wanted, and of a filter that fails. */
+import { setTimeout as realWait } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { createReceiver, type WebhookEvent } from "../../src/index.ts";
+import { github, hmacSource, service, stripe } from "../../src/presets/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
+import { type BenchOptions, idleTurns, memoryBench, recordedLog, sqliteBench } from "./bench.ts";
+import { inbound, outbound } from "./events.ts";
+
+const outcomeOf = ({ body }: { readonly body: string }) => (JSON.parse(body) as { outcome?: string }).outcome;
+const notSent = (event: WebhookEvent) => event.eventType !== "message.sent";
+
+/** A started receiver that notes the types that its handlers get. */
+async function started(options: BenchOptions<never>, make: typeof memoryBench | typeof sqliteBench = sqliteBench) {
+  const bench = make(options as BenchOptions<never> & BenchOptions<object>);
+  const handled: string[] = [];
+  bench.receiver.onAny((event) => void handled.push(event.eventType));
+  bench.receiver.onLate((event) => void handled.push(`late ${event.eventType}`));
+  await bench.receiver.start();
+  const send = async (body: string) => outcomeOf(await bench.deliver(body));
+  return { ...bench, handled, send };
+}
+
+describe("filter", () => {
+  it("lets no later event of the message wait for a filtered one", async () => {
+    const { send, handled, receiver } = await started({ filter: notSent });
+    expect(await send(outbound("queued"))).toBe("accepted");
+    expect(await send(outbound("sent"))).toBe("filtered");
+    expect(await send(outbound("delivery"))).toBe("accepted");
+    await expect.poll(() => handled).toEqual(["message.queued", "message.delivery"]);
+    const counts = { accepted: 3, filtered: 1, handled: 2, gapsSkipped: 0 };
+    await expect.poll(async () => (await receiver.inbox.stats()).counters).toMatchObject(counts);
+    expect(receiver.counters).toMatchObject({ filtered: 1, "slot:current": 3 });
+  });
+
+  it("lets an event go on at once that waits for the filtered one", async () => {
+    const { send, handled } = await started({ filter: notSent });
+    for (const kind of ["delivery", "queued"] as const) await send(outbound(kind));
+    await expect.poll(() => handled).toEqual(["message.queued"]);
+    await idleTurns();
+    expect(handled).toHaveLength(1);
+    await send(outbound("sent"));
+    await expect.poll(() => handled).toEqual(["message.queued", "message.delivery"]);
+  });
+
+  it("keeps the row of a filtered event in an ordered lane, without its body and the person's number", async () => {
+    const { send, receiver } = await started({ filter: () => false });
+    expect(await send(outbound("queued"))).toBe("filtered");
+    const [row] = (await receiver.inbox.find({ outcome: "filtered" })).items;
+    expect(row).toMatchObject({ state: "done", outcome: "filtered", attempts: 0, raw: null, late: false });
+    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", messageId: "msg_1", tag: "outbound" });
+    expect([lane?.peer, lane?.externalReference, lane?.status]).toEqual([null, null, "idle"]);
+    expect(await receiver.inbox.replay(row?.id ?? 0)).toEqual({ ok: false, reason: "body_pruned" });
+  });
+
+  it("shows the number of a message from its first event that is wanted", async () => {
+    const { send, receiver } = await started({ filter: ({ eventType }) => eventType !== "message.queued" });
+    await send(outbound("queued"));
+    await send(outbound("sent"));
+    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", messageId: "msg_1", tag: "outbound" });
+    expect([lane?.peer, lane?.externalReference]).toEqual(["+15550100002", "order-77"]);
+  });
+
+  it("answers a repeat of a stored filtered event as a duplicate, without the store", async () => {
+    const { send, receiver, store, clock } = await started({ filter: notSent });
+    await send(outbound("sent"));
+    const turns = store.faults.writes();
+    expect(await send(outbound("sent"))).toBe("duplicate");
+    expect(store.faults.writes()).toBe(turns);
+    await clock.advance(1_000);
+    await expect.poll(async () => (await receiver.inbox.stats()).counters.duplicates).toBe(1);
+    expect(receiver.counters.filtered).toBe(1);
+  });
+
+  it("keeps nothing of a filtered event in a lane without an order, and counts it", async () => {
+    const { send, receiver, log } = await started({ filter: () => false, logEvents: true });
+    expect(await send(inbound())).toBe("filtered");
+    expect(await send(inbound())).toBe("filtered");
+    expect((await receiver.inbox.find()).items).toEqual([]);
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 0, filtered: 0 });
+    expect(receiver.counters).toMatchObject({ filtered: 2 });
+    const [line] = log.filter(({ message }) => message.startsWith("Event was filtered"));
+    expect(line?.fields).toEqual({ eventType: "message.inbound", sequence: 0, messageId: "msg_in_1" });
+  });
+
+  it.each(["sqlite", "memory"] as const)('answers at once with ack: "handled", %s', async (kind) => {
+    const options = { filter: notSent, ack: "handled" } as const;
+    const { send, handled } = await started(options, kind === "memory" ? memoryBench : sqliteBench);
+    expect(await send(outbound("queued"))).toBe("handled");
+    expect(await send(outbound("sent"))).toBe("filtered");
+    expect(await send(outbound("sent"))).toBe("duplicate");
+    expect(await send(outbound("delivery"))).toBe("handled");
+    expect(handled).toEqual(["message.queued", "message.delivery"]);
+  });
+
+  it("passes an event that came late and is filtered to nobody", async () => {
+    const { send, handled, receiver } = await started({ filter: notSent, gapWait: "eager" });
+    await send(outbound("delivery"));
+    await expect.poll(() => handled).toEqual(["message.delivery"]);
+    expect(await send(outbound("sent"))).toBe("filtered");
+    await idleTurns();
+    expect(handled).toEqual(["message.delivery"]);
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ filtered: 1, late: 1, gapsSkipped: 1 });
+  });
+
+  it("is told to instrumentations as the outcome of the delivery", async () => {
+    const { deliver, receiver } = memoryBench({ filter: notSent });
+    const outcomes: unknown[] = [];
+    receiver.instrument({ delivery: () => ({ ended: ({ outcome, late }) => void outcomes.push([outcome, late]) }) });
+    receiver.onAny(() => {});
+    await deliver(outbound("sent"));
+    expect(outcomes).toEqual([["filtered", false]]);
+  });
+
+  it("is not asked about bodies that are not events", async () => {
+    const seen: unknown[] = [];
+    const { send } = await started({ filter: (event) => seen.push(event) > 0 });
+    expect(await send("{}")).toBe("quarantined");
+    expect(seen).toEqual([]);
+  });
+});
+
+describe("a filter that fails", () => {
+  const failing: readonly (readonly [string, () => unknown, object])[] = [
+    [
+      "throws",
+      () => {
+        throw new TypeError("+15550100002 said Yes please");
+      },
+      { code: "filter_threw", error: "TypeError" },
+    ],
+    ["returns a promise", async () => false, { code: "filter_not_boolean", returned: "promise" }],
+    ["rejects", () => Promise.reject(new Error("Yes please")), { code: "filter_not_boolean", returned: "promise" }],
+    ["returns nothing", () => undefined, { code: "filter_not_boolean", returned: "undefined" }],
+    ["returns 0", () => 0, { code: "filter_not_boolean", returned: "number" }],
+  ];
+  it.each(failing)(
+    "lets the event in when it %s, with a warning without the event's contents",
+    async (_, filter, fields) => {
+      const { send, handled, log } = await started({ filter: filter as () => boolean });
+      expect(await send(inbound())).toBe("accepted");
+      await expect.poll(() => handled).toEqual(["message.inbound"]);
+      // A rejection that nobody awaits would be reported by now.
+      await realWait(5);
+      expect(log.map((line) => line.fields)).toMatchObject([fields]);
+      expect(JSON.stringify(log)).not.toMatch(/5550100002|Yes please/);
+    },
+  );
+
+  it("warns once of a filter that returns no boolean, and ten times a second of one that throws", async () => {
+    const wrong = await started({ filter: (() => undefined) as never });
+    const throws = await started({
+      filter: () => {
+        throw new Error("no");
+      },
+    });
+    for (let message = 0; message < 20; message++)
+      for (const { send } of [wrong, throws])
+        expect(await send(inbound({ messageId: `m${message}` }))).toBe("accepted");
+    expect(wrong.codes()).toEqual(["filter_not_boolean"]);
+    expect(throws.codes()).toEqual(Array.from({ length: 10 }, () => "filter_threw"));
+  });
+
+  it("fails at construction if it is not a function", () => {
+    const store = memoryStore({ volatile: true });
+    const filter = "message.sent" as never;
+    const wrong = { code: "invalid_option", fields: { option: "filter" } };
+    for (const make of [
+      () => createReceiver({ secrets: TEST_SECRET, store, filter }),
+      () => service({ secrets: TEST_SECRET, filter }),
+      () => stripe({ secrets: TEST_SECRETS.stripe, filter }),
+      () => hmacSource({ preset: "acme", header: "x-sign", lastRetryMs: 0 })({ secrets: "s", filter }),
+    ])
+      expect(make).toThrow(expect.objectContaining(wrong));
+  });
+});
+
+describe("filter of another source", () => {
+  function receiverOf() {
+    const { log, logger } = recordedLog();
+    const clock = createFakeClock(Date.now());
+    const receiver = createReceiver({
+      ...{ store: memoryStore({ volatile: true }), logger, clock },
+      sources: {
+        code: github({
+          secrets: TEST_SECRETS.github,
+          filter: (_event, head) => head.header("x-github-event") !== "push" && head.header("cookie") === undefined,
+        }),
+        billing: stripe({ secrets: TEST_SECRETS.stripe, filter: ({ type }) => type === "invoice.paid" }),
+      },
+    });
+    const handled: unknown[] = [];
+    receiver.source("code").onAny((event) => void handled.push(event.ref));
+    receiver
+      .source("billing")
+      .onAny(({ id }) => void handled.push(id))
+      .onLate(({ id }) => void handled.push(`late ${id}`));
+    const send = async (name: "code" | "billing", body: object, type?: string) =>
+      outcomeOf(
+        await receiver
+          .source(name)
+          .handle(
+            incomingOf(signedRequest(body, { source: name === "code" ? "github" : "stripe", ...(type && { type }) })),
+          ),
+      );
+    return { receiver, handled, send, log };
+  }
+
+  it("sees the headers that the source keeps, and keeps no row where events are by themselves", async () => {
+    const { receiver, send } = receiverOf();
+    await receiver.start();
+    expect(await send("code", fixtures.github())).toBe("filtered");
+    expect(await send("code", fixtures.github(), "issues")).toBe("handled");
+    expect((await receiver.inbox.find()).items.map(({ eventType }) => eventType)).toEqual(["issues"]);
+    expect(receiver.counters).toMatchObject({ "filtered:code": 1 });
+    await receiver.stop();
+  });
+
+  it("keeps the row of an event in a lane by position, and handles the others in their order", async () => {
+    const { receiver, send, handled } = receiverOf();
+    await receiver.start();
+    const object = { id: "in_1" };
+    expect(await send("billing", fixtures.stripe({ id: "evt_1", type: "invoice.created", data: { object } }))).toBe(
+      "filtered",
+    );
+    expect(await send("billing", fixtures.stripe({ id: "evt_2", data: { object } }))).toBe("handled");
+    expect(await send("billing", fixtures.stripe({ id: "evt_1", type: "invoice.created", data: { object } }))).toBe(
+      "duplicate",
+    );
+    expect(handled).toEqual(["evt_2"]);
+    const [row] = (await receiver.inbox.find({ messageId: "evt_1" })).items;
+    expect(row).toMatchObject({ outcome: "filtered", identity: "evt_1", raw: null });
+    await receiver.stop();
+  });
+});
