@@ -14,7 +14,7 @@ export type LaneId = number;
  * - `ready`: its head can be claimed.
  * - `gap`: its head waits for a missing sequence, until `readyAt`.
  * - `leased`: a worker holds its head, until `readyAt`.
- * - `backoff`: its head failed and is retried at `readyAt`.
+ * - `backoff`: its head failed and is retried at `readyAt`, or a limit of handlers puts it off until then.
  * - `blocked`: waits behind a dead letter until an operator acts.
  */
 export type LaneStatus = "idle" | "ready" | "gap" | "leased" | "backoff" | "blocked";

@@ -48,6 +48,8 @@ export class Worker<Tx> implements ClaimDriver {
   #started = false;
   #paused = false;
   #starting = false;
+  /** The last claim took all that it could: other lanes may be due. */
+  #mayBeMore = false;
   #stopWaking: (() => void) | null = null;
   /** When the last event that this process accepted and holds back is due, by the monotonic clock. */
   #ownDueAt = 0;
@@ -243,6 +245,7 @@ export class Worker<Tx> implements ClaimDriver {
     // A claim of one lane, or of an expired lease that was gone, shows nothing about other lanes. After one that retired there may be more.
     if (lane !== undefined || retired.length > 0 || (mode === "recover" && leases.length === 0)) this.#poke();
     const exhausted = mode === "ordinary" && lane === undefined && retired.length === 0 && leases.length < limit;
+    this.#mayBeMore = !exhausted;
     if (exhausted && !this.#recovery.isInProgress) this.#drains.nothingReady();
     if (this.#breaker.isOpen) this.#drains.endAll();
     if (this.#started && (exhausted || this.#breaker.isOpen)) this.#dueTimer.plan(this.#breaker.isOpen ? PROBE_MS : 0);
@@ -274,8 +277,8 @@ export class Worker<Tx> implements ClaimDriver {
     } finally {
       this.#starting = false;
     }
-    // There is room for others of their keys, which may be due already.
-    if (this.#flow !== null && started > 0) this.#poke();
+    // There is room for others of their keys.
+    if (this.#flow !== null && started > 0 && this.#mayBeMore) this.#poke();
   }
 
   #run(held: HeldLease): void {

@@ -122,7 +122,7 @@ function whyMissing(eventTypes: string): string {
 }
 
 /** The lane's status is that of its head, which may be an earlier event than the awaited one. */
-function whyPending({ status, readyAt }: LaneRecord, now: number): string {
+function whyPending({ status, readyAt, events }: LaneRecord, now: number): string {
   if (status === "blocked")
     return "it is stored behind a dead letter. Replay that one, or call receiver.inbox.unblock().";
   const isDue = (readyAt ?? now) <= now;
@@ -133,7 +133,9 @@ function whyPending({ status, readyAt }: LaneRecord, now: number): string {
     case "gap":
       return "it is stored, and waits for a missing event before it, for as long as gapWait allows.";
     case "backoff":
-      return "it is stored. A handler failed and will be retried; the log has the error.";
+      return events.some(({ state, attempts }) => state === "pending" && attempts > 0)
+        ? "it is stored. A handler failed and will be retried; the log has the error."
+        : "it is stored, and waits for its turn: a rate, or a limit of handlers at once, puts it off.";
     case "leased":
       return "it is stored, and a handler runs for it or for an event before it.";
     default:

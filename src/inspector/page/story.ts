@@ -76,11 +76,16 @@ export function statusOf({ status, readyAt, drawing }: Pick<Message, "status" | 
     gap: drawing.order === "position" ? `Held back until ${at}` : `Waits for ${cause} until ${at}`,
     blocked: "Blocked behind a dead letter",
     leased: "Is being handled",
-    backoff: `Failed, next attempt at ${at}`,
+    backoff: hasFailed(drawing) ? `Failed, next attempt at ${at}` : `Waits for its turn until ${at}`,
     ready: "About to be handled",
     idle: idleStatus(drawing),
   };
   return texts[status];
+}
+
+/** Otherwise a rate, or the want of a process that has its source, put an event off. */
+function hasFailed({ events }: Drawing): boolean {
+  return events.some(({ state, attempts }) => state === "pending" && attempts.length > 0);
 }
 
 function idleStatus({ events }: Drawing): string {

@@ -103,7 +103,7 @@ describe("summaryOf()", () => {
 });
 
 describe("statusOf()", () => {
-  const waiting = { ...drawing([event({ ...PENDING, id: 3 })]), gaps: [OPEN_GAP] };
+  const waiting = { ...drawing([event({ ...PENDING, id: 3, attempts: [FAILURE] })]), gaps: [OPEN_GAP] };
   it.each([
     ["gap", T + 268_000, "Waits for sequence 2 until 12:04:31"],
     ["blocked", null, "Blocked behind a dead letter"],
@@ -112,6 +112,11 @@ describe("statusOf()", () => {
     ["ready", null, "About to be handled"],
   ] as const)("says %s so that it is understood", (status, readyAt, words) => {
     expect(statusOf({ status, readyAt, drawing: waiting })).toBe(words);
+  });
+
+  it("says that an event was put off, which never failed", () => {
+    const putOff = drawing([event(PENDING)]);
+    expect(statusOf({ status: "backoff", readyAt: T, drawing: putOff })).toBe("Waits for its turn until 12:00:03");
   });
 
   it("says how an idle lane ended", () => {
