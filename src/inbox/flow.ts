@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type Logger, SampledLog } from "../internal/logger.ts";
-import type { HeldLease } from "./claims.ts";
+import type { HeldLease, HeldLeases } from "./claims.ts";
 import { FRESH_MS, LONGEST_WAIT_MS } from "./gap.ts";
 import type { Registered } from "./handlers.ts";
 import { entryNameOf } from "./lane-key.ts";
@@ -47,6 +47,7 @@ const SURPLUS = 1.25;
 const SHORTEST_PARK_MS = 250;
 /** So long after its last start, a key counts as idle: then nothing of it is parked any more. */
 const IDLE_MS = 2_000;
+/** One of so many starts is for an event that is not fresh, if there is one. */
 const FRESH_OF = 4;
 /** The timeline of a key is forgotten so long after its last start. */
 const KEEP_MS = 3_600_000;
@@ -104,7 +105,7 @@ interface Reserving {
  * Holds leases until their handlers may start. Events of a key beyond those that start soon are parked: they return to their queue until it
  * is likely their time, so that they take no place from other keys. One that comes back too early is parked again.
  */
-export class Flow<Tx> {
+export class Flow<Tx> implements HeldLeases {
   readonly #store: Pick<InboxStore, "changeNotes">;
   readonly #registered: Registered<Tx>;
   readonly #options: FlowOptions;
@@ -425,7 +426,6 @@ export class Flow<Tx> {
   }
 }
 
-/** Of four events of a key, three are fresh ones if there are any, and one is not. */
 function takeOf(group: Group): HeldLease | undefined {
   const { fresh, old } = group;
   if (fresh.length === 0 || old.length === 0) return fresh.shift() ?? old.shift();

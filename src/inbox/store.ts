@@ -122,10 +122,17 @@ export interface InboxStore<Tx = unknown> {
   close(): Promise<void>;
 }
 
-/** @param now - epoch milliseconds, by the clock that all processes of the inbox share */
+/**
+ * Returns the notes to write. Must be quick, and change nothing else.
+ *
+ * @param notes - those that exist, by name
+ * @param now - epoch milliseconds, by the clock that all processes of the inbox share
+ */
 export type ChangeNotes = (notes: ReadonlyMap<string, string>, now: number) => ReadonlyMap<string, Note>;
 
+/** A small value that all processes of an inbox share: see `InboxStore.changeNotes`. */
 export interface Note {
+  /** At most 1,000 characters, and not empty. */
   readonly value: string;
   /** Pruning removes it so long after it was written, milliseconds. */
   readonly keepMs: number;
