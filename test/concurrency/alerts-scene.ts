@@ -35,6 +35,8 @@ export interface AlertsTerms {
   readonly speed: number;
   /** Of each message, the first `kills` sends end with the death of their process: before the answer, or right after it. */
   readonly kills: number;
+  /** How long the destination takes to answer: long enough for other processes to look meanwhile. */
+  readonly answersAfterMs?: number;
 }
 
 export interface AlertsReport {
@@ -156,6 +158,7 @@ class Scene {
     this.#arrivals.push({ alert, body: body.toString(), isSigned: ok && headers["idempotency-key"] === alert.id });
     const kills = this.#kills.get(alert.id) ?? 0;
     const index = this.#children.findIndex((child) => child.pid === pid);
+    await new Promise((resolve) => setTimeout(resolve, this.#terms.answersAfterMs ?? 0));
     if (kills >= this.#terms.kills || index < 0) return void response.writeHead(204).end();
     const [child] = this.#children.splice(index, 1) as [Child];
     this.#kills.set(alert.id, kills + 1);

@@ -20,7 +20,7 @@ async function onFile(terms: Omit<AlertsTerms, "place" | "store">) {
 
 describe("alerts of processes on one file", () => {
   it("come once each", { timeout: 120_000 }, async () => {
-    const report = await onFile({ processes: 3, episodes: 2, speed: 15, kills: 0 });
+    const report = await onFile({ processes: 3, episodes: 2, speed: 10, kills: 0, answersAfterMs: 600 });
     console.log(` alerts: ${JSON.stringify(report)}`);
     expect(report).toEqual({
       ...{ statuses: ["began", "ended", "began", "ended"], episodes: 2, arrivals: 4, kills: 0 },

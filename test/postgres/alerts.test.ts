@@ -17,7 +17,7 @@ function onServer(terms: Omit<AlertsTerms, "place" | "store">) {
 
 describe("alerts of processes on one server", () => {
   it("come once each", { timeout: 120_000 }, async () => {
-    const report = await onServer({ processes: 3, episodes: 2, speed: 15, kills: 0 });
+    const report = await onServer({ processes: 3, episodes: 2, speed: 10, kills: 0, answersAfterMs: 600 });
     console.log(` alerts: ${JSON.stringify(report)}`);
     expect(report).toMatchObject({ statuses: ["began", "ended", "began", "ended"], arrivals: 4, bodiesOfAnId: 1 });
   });
