@@ -93,7 +93,7 @@ export function taken(note: AlertNote, now: number): Taken | null {
   return { note: { ...note, attempts: attempt, notBefore: now + LEASE_MS }, alert, attempt };
 }
 
-/** The note after a message was sent, whoever has it now. */
+/** The note after a message was sent, also if another process has taken it meanwhile. */
 export function sent(note: AlertNote, { alert }: Pick<Taken, "alert">): AlertNote {
   if (note.unsent[0]?.id !== alert.id) return note;
   return { ...note, unsent: note.unsent.slice(1), attempts: 0, notBefore: 0 };

@@ -57,7 +57,7 @@ export class AlertWatch {
   }
 
   /**
-   * Looks once, and sends what is due. A look in progress is awaited instead of another one.
+   * Looks once, and sends the messages that are due. A look in progress is awaited instead of another one.
    *
    * @param leftMs - how long a send may take, at least 2 s and at most 10 s
    */

@@ -32,12 +32,15 @@ export interface Alert {
   readonly id: string;
   /** The same in the message about the beginning and the one about the end. */
   readonly episode: string;
+  /** What began or ended, by its name in `when`. */
   readonly condition: AlertCondition;
+  /** Two messages: one when the condition begins to hold, one when it has not held for a minute. */
   readonly status: "began" | "ended";
   /** The receiver's option `name`. */
   readonly receiver: string;
   /** What was found, in the unit of the limit. */
   readonly value: number;
+  /** From which value on the condition holds. */
   readonly limit: number;
   /** When the message was made, epoch milliseconds. */
   readonly at: number;
@@ -55,6 +58,7 @@ export interface AlertOptions {
    * same alert can arrive twice, as when its process is killed.
    */
   readonly to: string | URL | ((alert: Alert) => unknown);
+  /** The conditions to watch, each with its limit. */
   readonly when: AlertLimits;
   /**
    * Signs what is posted, as the messaging service signs: verify it with `verifySignature()`. At least 16 bytes. Needed for a URL, except

@@ -134,8 +134,8 @@ export class Upkeep {
   }
 
   /**
-   * At the end of a drain, at most every 10 s: its process may live for one drain only. A send has what is left until `deadline` (monotonic
-   * ms), or a little more.
+   * At the end of a drain, at most every 10 s: its process may live for one drain only. A send may take until `deadline` (monotonic ms), or
+   * a little longer.
    */
   alertAfterDrain(deadline: number): Promise<void> {
     return this.#logFailure("alerts", async () => {

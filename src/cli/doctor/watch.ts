@@ -18,7 +18,7 @@ import { printable, type Terminal, timeText } from "../terminal.ts";
 const LOOK_MS = 10_000;
 
 /** Documented in docs/cli.md. A gap is waited for up to 85 minutes, and a cron may drain every few minutes. */
-export const WATCH_LIMITS: Required<AlertLimits> = {
+const WATCH_LIMITS: Required<AlertLimits> = {
   deadLetters: 1,
   oldestPendingMs: 90 * 60_000,
   quarantine: 1,
