@@ -3,6 +3,7 @@ import { SetupError } from "./errors.ts";
 import { systemClock } from "./internal/clock.ts";
 import { type Logger, loggerOption } from "./internal/logger.ts";
 import { invalidOption, isRecord, refuseUnknownOptions } from "./internal/options.ts";
+import { alertRoute } from "./post-alert.ts";
 import { type Inbox, openPlainInbox, type PlainInboxOptions } from "./receiver/open-inbox.ts";
 import {
   COMMON_OPTIONS,
@@ -156,6 +157,7 @@ function connected<Tx, R>(
   const resolved = resolveReceiverOptions(options, {
     firstSequence: first ?? null,
     toleranceMs: Math.max(...sources.map(([, { replayMs }]) => replayMs)),
+    alerts: alertRoute(options.alerts, options.clock ?? systemClock),
   });
   const named = sources.map(([name, source]) => ({ name, source: source.connect(name ?? SERVICE, resolved) }));
   checkHoldBack(resolved, named);

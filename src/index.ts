@@ -67,6 +67,7 @@ export { type LogFields, type Logger, loggerOption } from "./internal/logger.ts"
 export { refuseUnknownOptions } from "./internal/options.ts";
 /** For adapters, which see nothing of this package but this entry: what a log may say of a foreign error, and how options are treated. */
 export { atFirstUse } from "./internal/process.ts";
+export type { Alert, AlertCondition, AlertLimits, AlertOptions } from "./receiver/alerts.ts";
 export type {
   BulkOptions,
   BulkProgress,

@@ -24,7 +24,7 @@ const LEVELS: readonly (readonly string[])[] = [
   ["src/sources/"],
   ["src/service/"],
   ["src/presets/", "src/receiver/", "src/emulator/", "src/client/"],
-  ["src/rotation/"],
+  ["src/rotation/", "src/post-alert.ts"],
   ["src/stores/", "src/create.ts"],
   ["src/index.ts"],
   ["src/inspector/"],
@@ -41,6 +41,8 @@ const KNOWS_SERVICE: readonly string[] = [
   // What users see of it, and what makes it the default.
   "src/index.ts",
   "src/create.ts",
+  // Signs alerts as the service signs.
+  "src/post-alert.ts",
   "src/presets/index.ts",
   // The other side of the wire, and its secrets.
   "src/client/",

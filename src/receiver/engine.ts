@@ -171,6 +171,7 @@ export class Engine<Tx> {
     const result = await this.upkeep.whileDraining(this.worker.drain(options));
     await this.#hooks.gapLog.flush();
     await this.upkeep.pruneAfterDrain(deadline);
+    await this.upkeep.alertAfterDrain(deadline);
     return result;
   }
 

@@ -15,6 +15,7 @@ import {
   refuseUnknownOptions,
 } from "../internal/options.ts";
 import { isDevelopment } from "../internal/process.ts";
+import type { AlertOptions, AlertRoute } from "./alerts.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -54,6 +55,8 @@ export interface CommonOptions<Tx = unknown> {
   readonly quarantine?: "store" | "reject";
   /** How long events are kept. */
   readonly retention?: RetentionOptions;
+  /** Reports dead letters, old events and other conditions that need a person. Default: reports nothing. */
+  readonly alerts?: AlertOptions;
   /** `"check"` refuses to open an inbox that needs a migration. Default `"auto"`. */
   readonly migrate?: "auto" | "check";
   /** Default: warnings and errors to standard error, one JSON object per line; in development, lines to read. */
@@ -107,6 +110,7 @@ export interface ResolvedReceiverOptions<Tx> {
   readonly onDead: OnDead;
   readonly quarantine: "store" | "reject";
   readonly retention: Retention;
+  readonly alerts: AlertRoute | null;
   readonly migrate: "auto" | "check";
   readonly logger: Logger;
   readonly logEvents: boolean;
@@ -126,6 +130,7 @@ export const COMMON_OPTIONS = [
   "onDead",
   "quarantine",
   "retention",
+  "alerts",
   "migrate",
   "logger",
   "logEvents",
@@ -139,13 +144,13 @@ export function checkStore(store: unknown): void {
   throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
 }
 
-/** What the sources of a receiver decide. */
-export type SourceRules = Pick<ResolvedReceiverOptions<unknown>, "firstSequence" | "toleranceMs">;
+/** What the sources of a receiver decide, and how its alerts are sent. */
+export type SourceRules = Pick<ResolvedReceiverOptions<unknown>, "firstSequence" | "toleranceMs" | "alerts">;
 
 /** @throws SetupError naming the option and the fix */
 export function resolveReceiverOptions<Tx>(
   options: CommonOptions<Tx>,
-  { firstSequence, toleranceMs }: SourceRules,
+  { firstSequence, toleranceMs, alerts }: SourceRules,
 ): ResolvedReceiverOptions<Tx> {
   const { store } = options;
   const logEvents = booleanOption("logEvents", options.logEvents, isDevelopment());
@@ -170,6 +175,7 @@ export function resolveReceiverOptions<Tx>(
     onDead: choiceOption("onDead", options.onDead, "continue", ["continue", "block"]),
     quarantine: choiceOption("quarantine", options.quarantine, "store", ["store", "reject"]),
     retention: retentionOption(options.retention, toleranceMs),
+    alerts,
     migrate: choiceOption("migrate", options.migrate, "auto", ["auto", "check"]),
     logger: loggerOption(options.logger, logEvents ? stderrInfoLogger : stderrLogger),
     logEvents,

@@ -3,16 +3,20 @@ import { explained, placeFields } from "../inbox/masking.ts";
 import type { InboxStore, PruneResult } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
 import type { BackgroundRefresh, CompiledKeys, KeyringSource } from "../sources/keyring-provider.ts";
+import { AlertWatch } from "./alert-watch.ts";
+import { WORKER_IDLE } from "./alerts.ts";
 import type { ResolvedReceiverOptions, Retention } from "./options.ts";
 
 const HEARTBEAT_MS = 10_000;
+/** How often the conditions of `alerts` are looked at. */
+const ALERTS_MS = 10_000;
 const PRUNE_MS = 600_000;
 /** Batches that a drain prunes at most, so that work after a request stays short. */
 const DRAIN_PRUNE_BATCHES = 20;
 const IDLE_WORKER_MS = 60_000;
 
-type UpkeepOptions = Pick<ResolvedReceiverOptions<unknown>, "clock" | "logger" | "retention"> & {
-  readonly store: Pick<InboxStore, "heartbeat" | "prune" | "nextDue">;
+type UpkeepOptions = Pick<ResolvedReceiverOptions<unknown>, "clock" | "logger" | "name" | "retention" | "alerts"> & {
+  readonly store: Pick<InboxStore, "heartbeat" | "prune" | "nextDue" | "stats" | "changeNotes">;
 };
 
 /** The secrets in use, and what keeps them up to date. */
@@ -25,7 +29,12 @@ export class Upkeep {
   readonly #worker: { readonly isStarted: boolean };
   readonly #inUse: { readonly keyrings: KeyringUse };
   readonly #timers = new Map<string, Timer>();
+  readonly #alerts: AlertWatch | null;
+  /** Monotonic. Null before the first look that a drain made. */
+  #drainLookedAt: number | null = null;
   #workerRanAt: number;
+  /** `start()` was called, or a drain has ended: `#workerRanAt` is not the time of construction. */
+  #hasWorked = false;
   /** Drains in progress. */
   #drains = 0;
   /** The keyring version of the last heartbeat, stored or not: a failed heartbeat is tried again when the next one is due. */
@@ -43,11 +52,15 @@ export class Upkeep {
     this.#worker = worker;
     this.#inUse = inUse;
     this.#workerRanAt = options.clock.monotonic();
+    const { alerts: route } = options;
+    this.#alerts = route && new AlertWatch({ ...options, route, workerIdleMs: () => this.#workerIdleMs() });
   }
 
   start(): void {
     this.#every("heartbeat", HEARTBEAT_MS, () => this.#beat());
     this.#every("prune", PRUNE_MS, () => this.#pruneAll());
+    const alerts = this.#alerts;
+    if (alerts !== null) this.#every("alerts", ALERTS_MS, () => alerts.look());
     this.#every("idle worker", IDLE_WORKER_MS, () => this.#warnAboutIdleWorker());
     this.#keepKeyrings();
   }
@@ -77,11 +90,13 @@ export class Upkeep {
     if (!this.#isRunning) return;
     for (const timer of this.#timers.values()) timer.cancel();
     this.#timers.clear();
+    await this.#alerts?.stop();
     await this.#logFailure("heartbeat", () => this.#beat());
   }
 
   /** `start()` was called, or a drain has ended. */
   workerRan(): void {
+    this.#hasWorked = true;
     this.#workerRanAt = this.#options.clock.monotonic();
   }
 
@@ -118,6 +133,25 @@ export class Upkeep {
     });
   }
 
+  /**
+   * At the end of a drain, at most every 10 s: its process may live for one drain only. A send may take until `deadline` (monotonic ms), or
+   * a little longer.
+   */
+  alertAfterDrain(deadline: number): Promise<void> {
+    return this.#logFailure("alerts", async () => {
+      const now = this.#options.clock.monotonic();
+      if (this.#alerts === null || (this.#drainLookedAt !== null && now - this.#drainLookedAt < ALERTS_MS)) return;
+      this.#drainLookedAt = now;
+      await this.#alerts.look(deadline - now);
+    });
+  }
+
+  /** Null if no worker ran in this process. */
+  #workerIdleMs(): number | null {
+    if (this.#worker.isStarted || this.#drains > 0) return 0;
+    return this.#hasWorked ? this.#options.clock.monotonic() - this.#workerRanAt : null;
+  }
+
   /** Prunes everything past its retention, however much a busy inbox has. */
   #pruneAll(): Promise<void> {
     return this.#prune(() => this.#isRunning);
@@ -143,7 +177,9 @@ export class Upkeep {
   async #beat(): Promise<void> {
     const keyringVersion = this.#inUse.keyrings.version();
     this.#reportedVersion = keyringVersion;
-    await this.#options.store.heartbeat({ keyringVersion, counters: { ...this.counters } });
+    const idleMs = this.#workerIdleMs();
+    const counters = { ...this.counters, ...(idleMs !== null && { [WORKER_IDLE]: Math.round(idleMs) }) };
+    await this.#options.store.heartbeat({ keyringVersion, counters });
   }
 
   /** A rotation waits until every receiver has reported the new secret, so a change is reported at once. */

@@ -14,7 +14,8 @@ What cannot be looked at without a flag is skipped. It exits with 0 if there is 
 Examples:
   $ oncehook doctor --store inbox.db --secret-file webhook.secret
   $ oncehook doctor --base-url https://api.example.com --client-id cli_1 --client-secret-file client.secret
-  $ oncehook doctor --url https://hooks.example.com/webhooks --json`;
+  $ oncehook doctor --url https://hooks.example.com/webhooks --json
+  $ oncehook doctor --store inbox.db --watch`;
 
 /** The command, for the program. */
 export function doctorCommand(): Command {
@@ -26,10 +27,11 @@ export function doctorCommand(): Command {
     "--url <url>",
     "the webhook's public address, to ask it without a signature",
   );
+  command.option("--watch", "print what begins to need a person in the inbox, and what ends, until Ctrl-C");
   return addOutputFlags(command)
     .addHelpText("after", EXAMPLES)
-    .action(async (flags: DoctorFlags & OutputFlags) => {
-      process.exitCode = await run(flags);
+    .action(async (flags: DoctorFlags & OutputFlags & { readonly watch?: true }) => {
+      process.exitCode = flags.watch ? await runWatch(flags) : await run(flags);
     });
 }
 
@@ -49,6 +51,14 @@ async function run(flags: DoctorFlags & OutputFlags): Promise<number> {
     `\n${counted(counts.problem, "problem")}, ${counted(counts.warning, "warning")}, ${counts.skipped} skipped.`,
   );
   return counts.problem > 0 ? NEGATIVE : 0;
+}
+
+/** Ends with 0 at a signal. */
+async function runWatch(flags: DoctorFlags & OutputFlags): Promise<number> {
+  // Loaded here: "--help" needs none of it.
+  const { watch } = await import("./watch.ts");
+  await watch(flags, new Terminal(flags));
+  return 0;
 }
 
 const STYLES = { ok: "green", warning: "yellow", problem: "red", skipped: "dim" } as const satisfies Record<

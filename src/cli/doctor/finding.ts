@@ -2,7 +2,7 @@
 
 import type { InboxStats } from "../../inbox/record.ts";
 import type { Clock } from "../../internal/clock.ts";
-import { counted } from "../terminal.ts";
+import { lasting } from "../../internal/lasting.ts";
 
 /** `problem` ends the command with 3; `warning` may be meant so; `skipped` could not be looked at. */
 export type Level = "ok" | "warning" | "problem" | "skipped";
@@ -36,18 +36,6 @@ export function skipped(code: string, what: string, fix: string): Finding {
 /** With a capital at its beginning. */
 export function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-}
-
-const UNITS = [
-  ["day", 86_400_000],
-  ["hour", 3_600_000],
-  ["minute", 60_000],
-] as const;
-
-/** In the largest unit that it has: `3 days`, `47 seconds`. */
-export function lasting(ms: number): string {
-  const [noun, unit] = UNITS.find(([, unit]) => ms >= unit) ?? ["second", 1_000];
-  return counted(Math.floor(ms / unit), noun);
 }
 
 const MOST_NAMED = 3;

@@ -6,6 +6,7 @@ import { OncehookError } from "../../errors.ts";
 import type { InboxStats, InstanceRecord } from "../../inbox/record.ts";
 import type { InboxStore } from "../../inbox/store.ts";
 import { type Clock, sleep, systemClock } from "../../internal/clock.ts";
+import { lasting } from "../../internal/lasting.ts";
 import { silentLogger } from "../../internal/logger.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
 import { compileKeyring } from "../../service/keyring.ts";
@@ -13,7 +14,7 @@ import { type Kept, lookForPooler } from "../../stores/postgres/open.ts";
 import { loadPool, PgStatements, withSession } from "../../stores/postgres/session.ts";
 import { cautionsAbout, type FileSystemType } from "../../stores/sqlite/connection.ts";
 import { counted } from "../terminal.ts";
-import { clockFinding, type Finding, lasting, ok, problem, sentence, skipped, warning } from "./finding.ts";
+import { clockFinding, type Finding, ok, problem, sentence, skipped, warning } from "./finding.ts";
 
 // The file of a SQLite inbox, looked at without opening it: where it lies, who may read it, and the room next to it.
 

@@ -2,10 +2,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { doctorCommand } from "../../../src/cli/doctor/command.ts";
-import { lasting, named, newestDeliveryFindings, ServiceClock } from "../../../src/cli/doctor/finding.ts";
+import { named, newestDeliveryFindings, ServiceClock } from "../../../src/cli/doctor/finding.ts";
 import { caretRange, isWithin, runtimeFindings, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
 import { bitsOf, LEAST_BITS } from "../../../src/cli/doctor/secret.ts";
 import { faultOf, shownUrl } from "../../../src/cli/doctor/service.ts";
+import { lasting } from "../../../src/internal/lasting.ts";
 import { clockAt } from "./scene.ts";
 
 describe("versions", () => {

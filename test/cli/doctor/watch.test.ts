@@ -1,0 +1,86 @@
+/** `oncehook doctor --watch`: the alerts of an inbox, printed. */
+import { describe, expect, it } from "vitest";
+import { alertsOf } from "../../../src/cli/doctor/watch.ts";
+import type { InboxStore } from "../../../src/index.ts";
+import { type Alert, openInbox, PermanentError } from "../../../src/index.ts";
+import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { MINUTE, newInboxFile, sqliteBench } from "../../receiver/bench.ts";
+import { inbound } from "../../receiver/events.ts";
+import { dead } from "../inbox-place.ts";
+import { Running, runToEnd } from "../running.ts";
+import { filled } from "./cases.ts";
+
+describe("alertsOf()", () => {
+  it("says what holds already, what ends, and once that the inbox cannot be read", async () => {
+    const file = newInboxFile();
+    const bench = sqliteBench({}, file);
+    bench.receiver.onAny(() => {
+      throw new PermanentError("no");
+    });
+    await bench.deliver(inbound());
+    await bench.receiver.drain();
+    const { clock } = bench;
+    const inbox = await openInbox({ store: sqliteStore(file) as InboxStore<never>, clock });
+    let failures = 0;
+    let isDown = false;
+    const stats = () => (isDown ? Promise.reject(new Error("down")) : inbox.stats());
+    const stop = new AbortController();
+    const said: Alert[] = [];
+    const onFailure = () => {
+      failures++;
+    };
+    const watching = (async () => {
+      const alerts = alertsOf({ rules: inbox.rules, stats }, { onFailure, signal: stop.signal, clock });
+      for await (const alert of alerts) said.push(alert);
+    })();
+    await clock.advance(0);
+    expect(said).toMatchObject([{ condition: "deadLetters", status: "began", value: 1, receiver: "default" }]);
+    isDown = true;
+    await clock.advance(MINUTE);
+    expect(failures).toBe(1);
+    isDown = false;
+    const [event] = (await inbox.find({ states: ["dead"] })).items;
+    await inbox.discard(event?.id ?? 0, { by: "test" });
+    await clock.advance(2 * MINUTE);
+    expect(said.slice(1)).toMatchObject([{ condition: "deadLetters", status: "ended", episode: said[0]?.episode }]);
+    // No receiver with a worker has reported since the watch began.
+    await clock.advance(10 * MINUTE);
+    expect(said.slice(2)).toMatchObject([{ condition: "workerMissing", status: "began" }]);
+    stop.abort();
+    await watching;
+    await inbox.close();
+  });
+});
+
+describe("oncehook doctor --watch", () => {
+  it("prints a line and ends with 0 at Ctrl-C", async () => {
+    const { flags } = await filled(dead);
+    const watching = new Running(["doctor", "--store", flags?.store ?? "", "--watch"]);
+    const [line] = await watching.printed(/.*\n/);
+    expect(line).toMatch(
+      /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}began {2}Dead letters in the inbox: 1 \(limit 1\)\. Run "oncehook .* \(deadLetters\)\n$/,
+    );
+    watching.signal("SIGINT");
+    expect(await watching.exit).toMatchObject({ code: 0, errors: "Watching the inbox. Ctrl-C ends it.\n" });
+  });
+
+  it("prints alerts as JSON", async () => {
+    const { flags } = await filled(dead);
+    const watching = new Running(["doctor", "--store", flags?.store ?? "", "--watch", "--json"]);
+    const [line] = await watching.printed(/.*\n/);
+    expect(JSON.parse(line)).toMatchObject({ condition: "deadLetters", status: "began", limit: 1 });
+    watching.signal("SIGTERM");
+    expect(await watching.exit).toMatchObject({ code: 0, errors: "" });
+  });
+
+  it("ends with 2 without an inbox", async () => {
+    const { code, errors } = await runToEnd(["doctor", "--watch"]);
+    expect([code, errors]).toEqual([2, "error: --watch takes --store: it watches an inbox.\n"]);
+  });
+
+  it("says why an inbox cannot be opened", async () => {
+    const { code, errors } = await runToEnd(["doctor", "--store", "missing.db", "--watch"]);
+    expect(code).toBeGreaterThan(0);
+    expect(errors).toMatch(/^error: There is no inbox at /);
+  });
+});

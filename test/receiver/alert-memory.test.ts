@@ -1,0 +1,100 @@
+/** What looks remember for each other: when a worker ran, and how many deliveries were refused. */
+import { describe, expect, it } from "vitest";
+import type { InstanceRecord } from "../../src/index.ts";
+import { type AlertMemory, alertValue, remembered } from "../../src/receiver/alerts.ts";
+
+const MINUTE = 60_000;
+const LIMITS = { refusedShare: 0.5, workerMissing: MINUTE };
+const STATS = {
+  gauges: { pending: 0, dead: 0, quarantined: 0, quarantinedBytes: 0, blockedLanes: 0 },
+  oldestPendingAt: null,
+};
+
+interface Look {
+  readonly now: number;
+  readonly processes?: readonly InstanceRecord[];
+  readonly workerIdleMs?: number | null;
+}
+
+const facts = ({ now, processes = [], workerIdleMs = null }: Look) => ({
+  ...{ stats: { ...STATS, instances: processes }, now, workerIdleMs },
+});
+
+function memoryAfter(...looks: readonly Look[]): AlertMemory {
+  return looks.reduce<AlertMemory>((memory, look) => remembered(memory, LIMITS, facts(look)), {});
+}
+
+/** A process that has verified and refused so many deliveries. */
+function process(id: string, verified: number, refused: number, seenAt = 0): InstanceRecord {
+  const counters = { "slot:current": verified, "refused:signature_mismatch": refused, handshakes: 7 };
+  return { id, host: "h", pid: 1, seenAt, keyringVersion: "1", counters };
+}
+
+const shareOf = (memory: AlertMemory, now: number) => alertValue("refusedShare", facts({ now }), memory);
+
+describe("the time without a worker", () => {
+  const missing = (memory: AlertMemory, now: number) => alertValue("workerMissing", facts({ now }), memory);
+
+  it("begins with the first look, if no worker was seen", () => {
+    expect(missing(memoryAfter({ now: 1_000 }), 5_000)).toBe(4_000);
+  });
+
+  it("is that of this process, or of any that has reported since", () => {
+    const worked = { ...process("a", 0, 0, 90_000), counters: { worker_idle_ms: 10_000 } };
+    expect(missing(memoryAfter({ now: 0 }, { now: 90_000, workerIdleMs: 20_000 }), 100_000)).toBe(30_000);
+    expect(missing(memoryAfter({ now: 0 }, { now: 95_000, processes: [worked] }, { now: 99_000 }), 100_000)).toBe(
+      20_000,
+    );
+  });
+
+  it("is written every 10 s at most", () => {
+    const memory = memoryAfter({ now: 0, workerIdleMs: 0 });
+    expect(remembered(memory, { workerMissing: MINUTE }, facts({ now: 9_999, workerIdleMs: 0 }))).toBe(memory);
+    const later = remembered(memory, { workerMissing: MINUTE }, facts({ now: 10_000, workerIdleMs: 0 }));
+    expect(later.workerAt).toBe(10_000);
+  });
+});
+
+describe("the share of refused deliveries", () => {
+  it("counts what is new since the first look, of old processes and of new ones", () => {
+    const memory = memoryAfter(
+      { now: 0, processes: [process("a", 0, 900)] },
+      { now: 10_000, processes: [process("a", 10, 900), process("b", 0, 30)] },
+    );
+    expect(shareOf(memory, 10_000)).toBe(0.75);
+  });
+
+  it("forgets deliveries after 5 minutes", () => {
+    const memory = memoryAfter({ now: 0 }, { now: 10_000, processes: [process("a", 0, 30)] });
+    expect(shareOf(memory, 5 * MINUTE)).toBe(1);
+    expect(shareOf(memory, 5 * MINUTE + 10_000)).toBe(0);
+  });
+
+  it("counts nothing twice when a slower process has read older counts, or not seen another yet", () => {
+    const memory = memoryAfter(
+      { now: 0 },
+      { now: 10_000, processes: [process("a", 20, 10, 9_000)] },
+      { now: 10_001, processes: [process("a", 15, 5, 1_000)] },
+      { now: 10_002, processes: [process("b", 10, 0, 9_000)] },
+      { now: 20_000, processes: [process("a", 20, 10, 19_000), process("b", 10, 0, 19_000)] },
+    );
+    expect(shareOf(memory, 20_000)).toBe(0.25);
+  });
+
+  it("keeps counts of a process that is listed, however long it is silent, and drops those of one that left", () => {
+    const silent = process("a", 0, 30, 0);
+    const memory = memoryAfter(
+      { now: 0, processes: [silent, process("gone", 5, 5, 0)] },
+      { now: 60 * MINUTE, processes: [silent, process("b", 1, 0, 60 * MINUTE)] },
+      { now: 60 * MINUTE + 10_000, processes: [silent] },
+    );
+    expect(shareOf(memory, 60 * MINUTE + 10_000)).toBe(0);
+    expect(Object.keys(memory.refusals?.reported ?? {})).toEqual(["a", "b"]);
+  });
+
+  it("is nothing new, and not written, while no delivery comes", () => {
+    const processes = [process("a", 3, 1)];
+    const memory = memoryAfter({ now: 0, processes });
+    expect(remembered(memory, { refusedShare: 1 }, facts({ now: 10_000, processes }))).toBe(memory);
+  });
+});
