@@ -132,7 +132,7 @@ export type ChangeNotes = (notes: ReadonlyMap<string, string>, now: number) => R
 
 /** A small value that all processes of an inbox share: see `InboxStore.changeNotes`. */
 export interface Note {
-  /** At most 1,000 characters, and not empty. */
+  /** Not empty. */
   readonly value: string;
   /** Pruning removes it so long after it was written, milliseconds. */
   readonly keepMs: number;
