@@ -86,13 +86,13 @@ const BY_HAND: readonly Bug[] = [
     edits: [
       edit(
         "src/service/source.ts",
-        "const toStore = () => newEvent(event, body, { signedAt, trace }, gapWaitMs);",
+        "const stored = newEvent(event, body, { signedAt, trace }, gapWaitMs);",
         `const signature = claimed.timestamp === null ? [] : (claimed.candidates[0] ?? []);
-        const toStore = (): NewEvent => ({
+        const stored: NewEvent = {
           ...newEvent(event, body, { signedAt, trace }, gapWaitMs),
           lane: { apiClientId: "", tag: "unlaned", messageId: Buffer.from(signature).toString("hex") },
           sequence: 0,
-        });`,
+        };`,
       ),
     ],
   },
