@@ -85,6 +85,8 @@ export class World implements Surroundings {
   /** Events that reached a handler while another of their lane was in one. */
   readonly overlaps: string[] = [];
   isStuck = false;
+  /** Handlers at work, by process and source. */
+  readonly #atWork = new Map<string, number>();
   /** The process that handles an event of a lane, by lane. */
   readonly #handling = new Map<string, Process>();
   readonly #observed: Connection;
@@ -210,7 +212,23 @@ export class World implements Surroundings {
     const write = () => this.#write(ctx, effect);
     const timeoutMs = this.course.receiver.handlerTimeoutMs;
     const handling = { process, ctx, manner, timeoutMs, takesMs: takesMs(this.course, ctx, timeoutMs), write };
-    return this.#noteEnd(handOut, () => this.#noteOverlap(handling, () => handleBy(handling)));
+    const handle = () => this.#noteEnd(handOut, () => this.#noteOverlap(handling, () => handleBy(handling)));
+    return this.#noteCrowd(handling, source, handle);
+  }
+
+  /** A handler that runs on after its time leaves its place before it ends. */
+  #noteCrowd({ process, manner }: Handling, source: SourceName, handle: () => unknown): unknown {
+    const { each } = this.course;
+    const result = handle();
+    if (each === null || !(result instanceof Promise) || manner === "never ends" || manner === "overstays")
+      return result;
+    const key = `${process.name} ${source}`;
+    const running = (this.#atWork.get(key) ?? 0) + 1;
+    this.#atWork.set(key, running);
+    if (running > each) this.wrong.push(`${key}: ${running} handlers ran at once, and not ${each} at most`);
+    const end = () => void this.#atWork.set(key, (this.#atWork.get(key) ?? 1) - 1);
+    result.then(end, end);
+    return result;
   }
 
   #rateKeyOf(source: SourceName, event: object): string {
