@@ -181,6 +181,8 @@ export class Flow<Tx> implements HeldLeases {
       this.#start(group, held);
       return held;
     }
+    // Starts may have expired while every handler was busy.
+    this.#reserve();
     this.#plan(now);
     return null;
   }
@@ -290,8 +292,9 @@ export class Flow<Tx> implements HeldLeases {
     // It may have been forgotten before, and another one made since.
     if (isUsed || this.#groups.get(group.name) !== group) return;
     this.#groups.delete(group.name);
+    const isShared = [...this.#groups.values()].some(({ keys }) => keys.rate === group.keys.rate);
     const pace = this.#paces.get(group.keys.rate);
-    if (pace?.starts.length === 0 && pace.parking.length === 0) this.#paces.delete(group.keys.rate);
+    if (!isShared && pace?.starts.length === 0 && pace.parking.length === 0) this.#paces.delete(group.keys.rate);
   }
 
   // Starting.

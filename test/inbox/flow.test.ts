@@ -185,6 +185,27 @@ describe("a rate", () => {
     await bench.expectNothingLeaked();
   });
 
+  it("goes on when starts have expired while every handler was busy", async () => {
+    const slow = slowHandlers();
+    let quick = true;
+    const bench = await openBench({
+      register: (on) => on.onAny(() => (quick ? undefined : slow.handler())),
+      worker: { flow: perSecond(10), concurrency: 1 },
+    });
+    bench.worker.start();
+    // Quick handlers make it take leases ahead.
+    await bench.accept("quick");
+    await bench.clock.advance(1_000);
+    quick = false;
+    await bench.acceptMany(3);
+    for (let round = 0; round < 4; round++) {
+      await bench.clock.advance(5_000);
+      slow.endOne();
+    }
+    await bench.clock.advance(1_000);
+    expect(await bench.states()).toEqual(Array(4).fill("handled"));
+  });
+
   it("goes on when the clock is set back", async () => {
     const { bench, starts } = await starting(perSecond(10, customerOf));
     bench.worker.start();
@@ -208,6 +229,19 @@ describe("a rate", () => {
     for (let index = 0; index < 30; index++) await bench.accept(`a-${index}`);
     await bench.clock.advance(12_000);
     expect(starts.length).toBe(30);
+    await bench.expectNothingLeaked();
+  });
+});
+
+describe("a rate and a concurrency of each key", () => {
+  it("both hold, and a key that has ended forgets nothing of the others", async () => {
+    const flow: FlowLimits = { rate: { perSecond: 2, per: "inbox" }, concurrency: { each: 1, per: customerOf } };
+    const { bench, starts } = await starting(flow);
+    bench.worker.start();
+    for (const customer of ["a", "b", "c", "d"]) await bench.accept(`${customer}-0`);
+    for (let step = 0; step < 20; step++) await bench.clock.advance(500);
+    expect(starts.length).toBe(4);
+    expect(within(starts, 0, 900)).toBe(2);
     await bench.expectNothingLeaked();
   });
 });
