@@ -181,6 +181,8 @@ export class Flow<Tx> implements HeldLeases {
       this.#start(group, held);
       return held;
     }
+    // Starts may have expired while all handlers were busy.
+    this.#reserve();
     this.#plan(now);
     return null;
   }

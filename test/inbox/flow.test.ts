@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { FlowLimits } from "../../src/inbox/flow.ts";
+import { sleep } from "../../src/internal/clock.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { Bench, openBench, rounds } from "./bench.ts";
 import { slowHandlers } from "./slow-handlers.ts";
 
@@ -19,13 +21,15 @@ interface Start {
 }
 
 /** A bench that notes when each handler started. */
-async function starting(flow: FlowLimits, worker = {}) {
+async function starting(flow: FlowLimits, worker = {}, { handlerMs = 0, clock = createFakeClock() } = {}) {
   const starts: Start[] = [];
   const bench: Bench = await openBench({
+    clock,
     register: (on) =>
       on.onAny((_, ctx) => {
         const { lane, sequence } = ctx.meta;
         starts.push({ at: bench.clock.monotonic(), messageId: lane.messageId, sequence });
+        return handlerMs > 0 ? sleep(clock, handlerMs) : undefined;
       }),
     worker: { flow, ...worker },
     store: memoryStore({ volatile: true, maxEvents: 100_000 }),
@@ -209,6 +213,18 @@ describe("a rate", () => {
     await bench.clock.advance(12_000);
     expect(starts.length).toBe(30);
     await bench.expectNothingLeaked();
+  });
+
+  it("goes on after starts expired because all handlers were busy", async () => {
+    for (const rate of [5, 50])
+      for (const per of ["inbox", "source"] as const) {
+        const { bench, starts } = await starting(perSecond(rate, per), { concurrency: 8 }, { handlerMs: 5_000 });
+        bench.worker.start();
+        await bench.acceptMany(12);
+        await bench.clock.advance(60_000);
+        expect(starts.length).toBe(12);
+        await bench.expectNothingLeaked();
+      }
   });
 });
 
