@@ -73,7 +73,7 @@ interface Group {
   readonly old: HeldLease[];
   /** How many were started while fresh and old ones were held. */
   turns: number;
-  /** When one of them was started last, monotonic. */
+  /** When one of them was started last, or the first one came, monotonic. */
   startedAt: number;
   /** Where a concurrency alone limits it: when the last one that was parked is due, monotonic. */
   parkedUntil: number;
@@ -261,7 +261,8 @@ export class Flow<Tx> implements HeldLeases {
     const name = JSON.stringify([keys.rate, keys.concurrency]);
     let group = this.#groups.get(name);
     if (group === undefined) {
-      group = { name, keys, fresh: [], old: [], turns: 0, startedAt: 0, parkedUntil: 0 };
+      const startedAt = this.#options.clock.monotonic();
+      group = { name, keys, fresh: [], old: [], turns: 0, startedAt, parkedUntil: 0 };
       this.#groups.set(name, group);
     }
     return group;

@@ -229,6 +229,16 @@ describe("a rate", () => {
 });
 
 describe("a concurrency of each key", () => {
+  it("brings a burst of quick handlers back soon, however long the process has run", async () => {
+    const flow: FlowLimits = { ...noLimit, concurrency: { each: 2, per: "source" } };
+    const { bench, starts } = await starting(flow, { concurrency: 32 }, { handlerMs: 10 });
+    bench.worker.start();
+    await bench.clock.advance(600_000);
+    await bench.acceptMany(30);
+    await bench.clock.advance(5_000);
+    expect(starts.length).toBe(30);
+  });
+
   it("bounds a key, and leaves the other handlers to others", async () => {
     const slow = slowHandlers();
     const flow: FlowLimits = { ...noLimit, concurrency: { each: 2, per: customerOf } };
