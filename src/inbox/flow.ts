@@ -1,5 +1,6 @@
 /** Limits of handlers by key: a rate that all processes of the inbox share, and how many run at once in this one. */
 import { hash } from "node:crypto";
+import { types } from "node:util";
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type Logger, SampledLog } from "../internal/logger.ts";
 import type { HeldLease, HeldLeases } from "./claims.ts";
@@ -247,6 +248,8 @@ export class Flow<Tx> implements HeldLeases {
     try {
       const key: unknown = per(parsed);
       if (typeof key === "string") return `key ${key}`;
+      // Nothing awaits it: a rejection would end the process.
+      if (types.isPromise(key)) key.catch(() => {});
       throw new TypeError("It returned something other than a string.");
     } catch (error) {
       this.#log.warn(

@@ -226,6 +226,20 @@ describe("a rate", () => {
         await bench.expectNothingLeaked();
       }
   });
+
+  it("does not end the process if the key's function returns a promise that rejects", async () => {
+    const rejected: unknown[] = [];
+    const note = (reason: unknown) => void rejected.push(reason);
+    process.on("unhandledRejection", note);
+    const per = (() => Promise.reject(new Error("no customer"))) as unknown as () => string;
+    const { bench, starts } = await starting(perSecond(10, per));
+    bench.worker.start();
+    await bench.acceptMany(3);
+    await bench.clock.advance(1_000);
+    process.off("unhandledRejection", note);
+    expect(starts.length).toBe(3);
+    expect(rejected).toEqual([]);
+  });
 });
 
 describe("a concurrency of each key", () => {
