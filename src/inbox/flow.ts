@@ -308,12 +308,17 @@ export class Flow<Tx> implements HeldLeases {
 
   /** How many of the group may start now. */
   #startsOf({ keys }: Group, now: number): number {
-    const { rate, concurrency } = this.#options.limits;
-    const free = concurrency === null ? MOST_HELD : concurrency.each - (this.#running.get(keys.concurrency) ?? 0);
-    if (rate === null) return free;
+    const free = this.#freeOf(keys);
+    if (this.#options.limits.rate === null) return free;
     const starts = this.#paces.get(keys.rate)?.starts ?? [];
     while (starts[0] !== undefined && starts[0] < now - EXPIRES_MS) starts.shift();
     return Math.min(free, starts.filter((at) => at <= now).length);
+  }
+
+  /** How many more of these keys may run at once. */
+  #freeOf(keys: Keys): number {
+    const { concurrency } = this.#options.limits;
+    return concurrency === null ? MOST_HELD : concurrency.each - (this.#running.get(keys.concurrency) ?? 0);
   }
 
   #start(group: Group, held: HeldLease): void {
@@ -349,7 +354,7 @@ export class Flow<Tx> implements HeldLeases {
 
   // Reserving: all processes of the inbox take the starts of a key from one timeline.
 
-  /** Reserves starts for the events that are held without one, and places for those that are parked. One request at a time. */
+  /** Reserves starts for the events that are held without one and could use it, and places for those that are parked. One request at a time. */
   #reserve(): void {
     const { rate } = this.#options.limits;
     if (rate === null || this.#isReserving) return;
@@ -389,7 +394,7 @@ export class Flow<Tx> implements HeldLeases {
     const now = this.#options.clock.monotonic();
     const held = new Map<string, number>();
     for (const group of this.#groups.values())
-      held.set(group.keys.rate, (held.get(group.keys.rate) ?? 0) + sizeOf(group));
+      held.set(group.keys.rate, (held.get(group.keys.rate) ?? 0) + Math.min(sizeOf(group), this.#freeOf(group.keys)));
     for (const key of held.keys()) this.#pace(key);
     return [...this.#paces].flatMap(([key, pace]) => {
       const count = pace.askAt <= now ? Math.max(0, (held.get(key) ?? 0) - pace.starts.length) : 0;

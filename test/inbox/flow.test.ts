@@ -227,6 +227,29 @@ describe("a rate", () => {
       }
   });
 
+  it("uses no starts for a key that has as many handlers as it may", async () => {
+    const slow = slowHandlers();
+    const flow: FlowLimits = { ...perSecond(10, customerOf), concurrency: { each: 1, per: customerOf } };
+    const bench = await openBench({ register: (on) => on.onAny(slow.handler), worker: { flow } });
+    let asked = 0;
+    const { changeNotes } = bench.recorder.store;
+    (bench.recorder.store as { changeNotes: typeof changeNotes }).changeNotes = (...args) => {
+      asked++;
+      return changeNotes(...args);
+    };
+    bench.worker.start();
+    for (let index = 0; index < 3; index++) await bench.accept(`a-${index}`);
+    await bench.clock.advance(500);
+    asked = 0;
+    await bench.clock.advance(10_000);
+    expect(asked).toBe(0);
+    for (let round = 0; round < 3; round++) {
+      slow.endAll();
+      await bench.clock.advance(1_000);
+    }
+    expect(await bench.states()).toEqual(Array(3).fill("handled"));
+  });
+
   it("does not end the process if the key's function returns a promise that rejects", async () => {
     const rejected: unknown[] = [];
     const note = (reason: unknown) => void rejected.push(reason);
