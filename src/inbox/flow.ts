@@ -350,6 +350,8 @@ export class Flow<Tx> implements HeldLeases {
       this.#reserve();
       this.#worker.wake();
     }, soonest - now);
+    // A drain may wait for the lease that waits for it.
+    this.#timer.keepAlive();
   }
 
   // Reserving: all processes of the inbox take the starts of a key from one timeline.

@@ -3,6 +3,7 @@ import type { FlowLimits } from "../../src/inbox/flow.ts";
 import { sleep } from "../../src/internal/clock.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 import { Bench, openBench, rounds } from "./bench.ts";
 import { slowHandlers } from "./slow-handlers.ts";
 
@@ -225,6 +226,18 @@ describe("a rate", () => {
         expect(starts.length).toBe(12);
         await bench.expectNothingLeaked();
       }
+  });
+
+  it("keeps the process while a drain waits for a start", async () => {
+    const { clock, keeping } = watchedTimers(createFakeClock());
+    const { bench } = await starting(perSecond(1), {}, { clock });
+    await bench.acceptMany(3);
+    const drained = bench.worker.drain({});
+    await bench.clock.advance(100);
+    expect(keeping()).toBe(1);
+    await bench.clock.advance(5_000);
+    await drained;
+    expect(keeping()).toBe(0);
   });
 
   it("uses no starts for a key that has as many handlers as it may", async () => {
