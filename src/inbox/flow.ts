@@ -204,11 +204,11 @@ export class Flow<Tx> implements HeldLeases {
   takeAll(): readonly HeldLease[] {
     const { held } = this;
     for (const { parking } of this.#paces.values()) parking.length = 0;
-    for (const group of [...this.#groups.values()]) {
+    for (const group of this.#groups.values()) {
       group.fresh.length = 0;
       group.old.length = 0;
-      this.#forgetIfEmpty(group);
     }
+    this.#forgetUnused();
     this.#timer?.cancel();
     this.#timer = null;
     return held;
@@ -292,12 +292,22 @@ export class Flow<Tx> implements HeldLeases {
   }
 
   #forgetIfEmpty(group: Group): void {
-    const isUsed = sizeOf(group) > 0 || this.#running.has(group.keys.concurrency);
+    // With a rate, how long its handlers run does not matter: nothing is parked by that.
+    const isRunning = this.#options.limits.rate === null && this.#running.has(group.keys.concurrency);
     // It may have been forgotten before, and another one made since.
-    if (isUsed || this.#groups.get(group.name) !== group) return;
+    if (sizeOf(group) > 0 || isRunning || this.#groups.get(group.name) !== group) return;
     this.#groups.delete(group.name);
-    const pace = this.#paces.get(group.keys.rate);
-    if (pace?.starts.length === 0 && pace.parking.length === 0) this.#paces.delete(group.keys.rate);
+  }
+
+  /** There may be as many keys as customers: what is not used any more is forgotten, also of a key that was only parked. */
+  #forgetUnused(): void {
+    for (const group of [...this.#groups.values()]) this.#forgetIfEmpty(group);
+    const used = new Set([...this.#groups.values()].map(({ keys }) => keys.rate));
+    const now = this.#options.clock.monotonic();
+    for (const [key, { starts, parking }] of this.#paces) {
+      const isUsed = used.has(key) || parking.length > 0 || starts.some((at) => at >= now - EXPIRES_MS);
+      if (!isUsed) this.#paces.delete(key);
+    }
   }
 
   // Starting.
@@ -387,6 +397,7 @@ export class Flow<Tx> implements HeldLeases {
       )
       .finally(() => {
         this.#isReserving = false;
+        this.#forgetUnused();
         this.#reserve();
         this.#worker.wake();
       });
@@ -436,6 +447,7 @@ export class Flow<Tx> implements HeldLeases {
     const dueAt = Math.max(group.parkedUntil, now);
     group.parkedUntil = dueAt + Math.max(this.#averageMs, now - group.startedAt) / each / SURPLUS;
     this.#worker.park(lease, Math.min(LONGEST_GUESS_MS, parkMs(dueAt - now)));
+    this.#forgetIfEmpty(group);
   }
 }
 
