@@ -228,6 +228,39 @@ describe("a rate", () => {
       }
   });
 
+  it("handles all that waits in one drain, also what it parks meanwhile", async () => {
+    const { bench, starts } = await starting(perSecond(10, "source"), { concurrency: 8 });
+    await bench.acceptMany(100);
+    const drained = bench.worker.drain({});
+    await bench.clock.advance(30_000);
+    expect(await drained).toEqual({ claimed: 100, complete: true });
+    expect(starts.length).toBe(100);
+    await bench.expectNothingLeaked();
+  });
+
+  it("ends a drain that waits for parked events by its budget, or by a pause", async () => {
+    const { bench, starts } = await starting(perSecond(1, "source"));
+    await bench.acceptMany(100);
+    const drained = bench.worker.drain({ budgetMs: 10_500 });
+    await bench.clock.advance(11_000);
+    expect(await drained).toEqual({ claimed: starts.length, complete: false });
+    expect(Math.abs(starts.length - 11)).toBeLessThanOrEqual(1);
+    const paused = bench.worker.drain({});
+    await bench.clock.advance(5_000);
+    bench.worker.pause();
+    await bench.clock.advance(1_000);
+    expect((await paused).complete).toBe(false);
+    await bench.expectNothingLeaked();
+  });
+
+  it("does not count parked events as started by a drain with a limit", async () => {
+    const { bench, starts } = await starting(perSecond(1, "source"));
+    await bench.acceptMany(50);
+    const drained = bench.worker.drain({ limit: 8 });
+    await bench.clock.advance(60_000);
+    expect(await drained).toEqual({ claimed: starts.length, complete: false });
+  });
+
   it("keeps the process while a drain waits for a start", async () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
     const { bench } = await starting(perSecond(1), {}, { clock });
@@ -286,6 +319,16 @@ describe("a concurrency of each key", () => {
     await bench.clock.advance(600_000);
     await bench.acceptMany(30);
     await bench.clock.advance(5_000);
+    expect(starts.length).toBe(30);
+  });
+
+  it("handles all that waits in one drain", async () => {
+    const flow: FlowLimits = { ...noLimit, concurrency: { each: 2, per: "source" } };
+    const { bench, starts } = await starting(flow, { concurrency: 8 }, { handlerMs: 10 });
+    await bench.acceptMany(30);
+    const drained = bench.worker.drain({});
+    await bench.clock.advance(30_000);
+    expect(await drained).toEqual({ claimed: 30, complete: true });
     expect(starts.length).toBe(30);
   });
 
