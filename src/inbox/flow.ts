@@ -97,6 +97,7 @@ interface Reserving {
   readonly pace: Pace;
   readonly count: number;
   readonly parking: readonly HeldLease[];
+  readonly areFresh: readonly boolean[];
   starts: number[];
   askAt: number;
   parkMs: number[];
@@ -386,7 +387,7 @@ export class Flow<Tx> implements HeldLeases {
           });
           return [
             one.pace.note,
-            { value: JSON.stringify(timeline), keepMs: KEEP_MS + Math.max(0, timeline[1] - now) },
+            { value: JSON.stringify(timeline), keepMs: KEEP_MS + Math.max(0, ...timeline.map((at) => at - now)) },
           ] as const;
         });
         return new Map(written);
@@ -412,7 +413,8 @@ export class Flow<Tx> implements HeldLeases {
     return [...this.#paces].flatMap(([key, pace]) => {
       const count = pace.askAt <= now ? Math.max(0, (held.get(key) ?? 0) - pace.starts.length) : 0;
       const parking = [...pace.parking];
-      return count + parking.length === 0 ? [] : [{ pace, count, parking, starts: [], askAt: 0, parkMs: [] }];
+      const areFresh = parking.map(({ lease }) => this.#isFresh(lease));
+      return count + parking.length === 0 ? [] : [{ pace, count, parking, areFresh, starts: [], askAt: 0, parkMs: [] }];
     });
   }
 
@@ -462,11 +464,14 @@ function sizeOf({ fresh, old }: Group): number {
   return fresh.length + old.length;
 }
 
-/** Where a key's timeline is, epoch milliseconds: the next start, and the next place of a lane that is parked. */
-type Timeline = readonly [start: number, place: number];
+/**
+ * Where a key's timeline is, epoch milliseconds: the next start, and the next places of lanes that are parked. Fresh ones have places of their
+ * own, so that they do not come behind a backlog.
+ */
+type Timeline = readonly [start: number, place: number, freshPlace: number];
 
 function parseTimeline(value: string | undefined): Timeline {
-  return value === undefined ? [0, 0] : (JSON.parse(value) as Timeline);
+  return value === undefined ? [0, 0, 0] : (JSON.parse(value) as Timeline);
 }
 
 interface ReservedAt {
@@ -478,22 +483,25 @@ interface ReservedAt {
 }
 
 /** Answers a request by moving the timeline. Pure except for that. */
-function reserve(one: Reserving, [start, place]: Timeline, { now, at, intervalMs }: ReservedAt): Timeline {
+function reserve(one: Reserving, [start, place, freshPlace]: Timeline, { now, at, intervalMs }: ReservedAt): Timeline {
   // No start is reserved further ahead: then the clock was set back.
   const isAhead = start > now + AHEAD_MS + intervalMs + SMALL_STEP_MS;
   let next = isAhead ? now : Math.max(start, now);
   const starts: number[] = [];
   for (; starts.length < one.count && next <= now + AHEAD_MS; next += intervalMs) starts.push(at + next - now);
   const isIdle = isAhead || start < now - intervalMs - IDLE_MS;
-  let last = Math.max(isIdle ? 0 : place, next);
-  const delays = one.parking.map(() => {
-    last += intervalMs / SURPLUS;
-    return parkMs(last - now);
+  const old = { at: isIdle ? 0 : place };
+  const fresh = { at: isIdle ? 0 : freshPlace };
+  const delays = one.areFresh.map((isFresh) => {
+    // It would not be fresh any more when it comes back.
+    const last = isFresh && fresh.at < now + FRESH_MS ? fresh : old;
+    last.at = Math.max(last.at, next) + intervalMs / SURPLUS;
+    return parkMs(last.at - now);
   });
   one.starts = starts;
   one.askAt = starts.length < one.count ? at + next - now - AHEAD_MS : at;
   one.parkMs = delays;
-  return [next, delays.length === 0 && !isIdle ? place : last];
+  return [next, old.at, fresh.at];
 }
 
 function parkMs(ms: number): number {

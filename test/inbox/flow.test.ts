@@ -132,6 +132,24 @@ describe("a rate", () => {
     expect(during.length - fresh).toBeGreaterThanOrEqual(18);
   });
 
+  it("lets a burst of fresh events of a key pass a backlog that is parked", async () => {
+    const { bench, starts } = await starting(perSecond(10, "source"));
+    for (let batch = 0; batch < 4; batch++) await bench.acceptMany(250, `old${batch}-`);
+    await bench.clock.advance(120_000);
+    bench.worker.start();
+    await bench.clock.advance(5_000);
+    const before = starts.length;
+    await bench.acceptMany(40, "new-");
+    await bench.clock.advance(12_000);
+    const during = starts.slice(before);
+    const fresh = during.filter(({ messageId }) => messageId.startsWith("new")).length;
+    expect(fresh).toBe(40);
+    expect(during.length).toBeGreaterThanOrEqual(115);
+    await bench.clock.advance(90_000);
+    expect(starts.length).toBe(1_040);
+    await bench.expectNothingLeaked();
+  });
+
   it("returns what waits at once when it is stopped", async () => {
     const { bench, starts } = await starting(perSecond(1, customerOf));
     bench.worker.start();
