@@ -225,9 +225,13 @@ export function checkDrainOptions(options: DrainOptions): void {
 }
 
 interface Drain {
+  /** Negative if more leases were returned than it claimed: others were claimed before it began. */
   claimed: number;
   remaining: number;
-  /** Lanes with a lease when a claim found nothing else: the next events of these lanes still belong to this drain. */
+  /**
+   * Lanes with a lease when a claim found nothing else, or when the drain was ended: the next events of the first still belong to this
+   * drain, and it waits for the end of the second.
+   */
   lanes: ReadonlySet<LaneId> | null;
   readonly timer: Timer | null;
   failure: Error | null;
@@ -280,9 +284,10 @@ export class Drains {
     }
   }
 
-  /** `count` claimed events were returned to the queue before they started. */
-  returned(count: number): void {
-    for (const drain of this.#all) drain.claimed = Math.max(0, drain.claimed - count);
+  /** Claimed events of these lanes were returned to the queue before they started. */
+  returned(lanes: readonly LaneId[]): void {
+    for (const drain of this.#all) drain.claimed -= lanes.length;
+    for (const drain of this.#ending) drain.claimed -= lanes.filter((lane) => drain.lanes?.has(lane)).length;
   }
 
   /**
@@ -318,6 +323,7 @@ export class Drains {
   /** Starts nothing more, and resolves when the leases held now have ended. */
   #finish(drain: Drain): void {
     this.#remove(drain);
+    drain.lanes = new Set(this.#leases.lanes());
     this.#ending.add(drain);
     void this.#leases.untilEnded().then(() => {
       this.#ending.delete(drain);

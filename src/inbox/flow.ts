@@ -1,5 +1,6 @@
 /** Limits of handlers by key: a rate that all processes of the inbox share, and how many run at once in this one. */
 import { hash } from "node:crypto";
+import { types } from "node:util";
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type Logger, SampledLog } from "../internal/logger.ts";
 import type { HeldLease, HeldLeases } from "./claims.ts";
@@ -73,7 +74,7 @@ interface Group {
   readonly old: HeldLease[];
   /** How many were started while fresh and old ones were held. */
   turns: number;
-  /** When one of them was started last, monotonic. */
+  /** When one of them was started last, or the first one came, monotonic. */
   startedAt: number;
   /** Where a concurrency alone limits it: when the last one that was parked is due, monotonic. */
   parkedUntil: number;
@@ -96,6 +97,7 @@ interface Reserving {
   readonly pace: Pace;
   readonly count: number;
   readonly parking: readonly HeldLease[];
+  readonly areFresh: readonly boolean[];
   starts: number[];
   askAt: number;
   parkMs: number[];
@@ -181,7 +183,7 @@ export class Flow<Tx> implements HeldLeases {
       this.#start(group, held);
       return held;
     }
-    // Starts may have expired while every handler was busy.
+    // Starts may have expired while all handlers were busy.
     this.#reserve();
     this.#plan(now);
     return null;
@@ -203,11 +205,11 @@ export class Flow<Tx> implements HeldLeases {
   takeAll(): readonly HeldLease[] {
     const { held } = this;
     for (const { parking } of this.#paces.values()) parking.length = 0;
-    for (const group of [...this.#groups.values()]) {
+    for (const group of this.#groups.values()) {
       group.fresh.length = 0;
       group.old.length = 0;
-      this.#forgetIfEmpty(group);
     }
+    this.#forgetUnused();
     this.#timer?.cancel();
     this.#timer = null;
     return held;
@@ -247,6 +249,8 @@ export class Flow<Tx> implements HeldLeases {
     try {
       const key: unknown = per(parsed);
       if (typeof key === "string") return `key ${key}`;
+      // Nothing awaits it: a rejection would end the process.
+      if (types.isPromise(key)) key.catch(() => {});
       throw new TypeError("It returned something other than a string.");
     } catch (error) {
       this.#log.warn(
@@ -261,7 +265,8 @@ export class Flow<Tx> implements HeldLeases {
     const name = JSON.stringify([keys.rate, keys.concurrency]);
     let group = this.#groups.get(name);
     if (group === undefined) {
-      group = { name, keys, fresh: [], old: [], turns: 0, startedAt: 0, parkedUntil: 0 };
+      const startedAt = this.#options.clock.monotonic();
+      group = { name, keys, fresh: [], old: [], turns: 0, startedAt, parkedUntil: 0 };
       this.#groups.set(name, group);
     }
     return group;
@@ -288,13 +293,22 @@ export class Flow<Tx> implements HeldLeases {
   }
 
   #forgetIfEmpty(group: Group): void {
-    const isUsed = sizeOf(group) > 0 || this.#running.has(group.keys.concurrency);
+    // With a rate, how long its handlers run does not matter: nothing is parked by that.
+    const isRunning = this.#options.limits.rate === null && this.#running.has(group.keys.concurrency);
     // It may have been forgotten before, and another one made since.
-    if (isUsed || this.#groups.get(group.name) !== group) return;
+    if (sizeOf(group) > 0 || isRunning || this.#groups.get(group.name) !== group) return;
     this.#groups.delete(group.name);
-    const isShared = [...this.#groups.values()].some(({ keys }) => keys.rate === group.keys.rate);
-    const pace = this.#paces.get(group.keys.rate);
-    if (!isShared && pace?.starts.length === 0 && pace.parking.length === 0) this.#paces.delete(group.keys.rate);
+  }
+
+  /** There may be as many keys as customers: what is not used any more is forgotten, also of a key that was only parked. */
+  #forgetUnused(): void {
+    for (const group of [...this.#groups.values()]) this.#forgetIfEmpty(group);
+    const used = new Set([...this.#groups.values()].map(({ keys }) => keys.rate));
+    const now = this.#options.clock.monotonic();
+    for (const [key, { starts, parking }] of this.#paces) {
+      const isUsed = used.has(key) || parking.length > 0 || starts.some((at) => at >= now - EXPIRES_MS);
+      if (!isUsed) this.#paces.delete(key);
+    }
   }
 
   // Starting.
@@ -305,12 +319,17 @@ export class Flow<Tx> implements HeldLeases {
 
   /** How many of the group may start now. */
   #startsOf({ keys }: Group, now: number): number {
-    const { rate, concurrency } = this.#options.limits;
-    const free = concurrency === null ? MOST_HELD : concurrency.each - (this.#running.get(keys.concurrency) ?? 0);
-    if (rate === null) return free;
+    const free = this.#freeOf(keys);
+    if (this.#options.limits.rate === null) return free;
     const starts = this.#paces.get(keys.rate)?.starts ?? [];
     while (starts[0] !== undefined && starts[0] < now - EXPIRES_MS) starts.shift();
     return Math.min(free, starts.filter((at) => at <= now).length);
+  }
+
+  /** How many more of these keys may run at once. */
+  #freeOf(keys: Keys): number {
+    const { concurrency } = this.#options.limits;
+    return concurrency === null ? MOST_HELD : concurrency.each - (this.#running.get(keys.concurrency) ?? 0);
   }
 
   #start(group: Group, held: HeldLease): void {
@@ -342,11 +361,13 @@ export class Flow<Tx> implements HeldLeases {
       this.#reserve();
       this.#worker.wake();
     }, soonest - now);
+    // A drain may wait for the lease that waits for it.
+    this.#timer.keepAlive();
   }
 
   // Reserving: all processes of the inbox take the starts of a key from one timeline.
 
-  /** Reserves starts for the events that are held without one, and places for those that are parked. One request at a time. */
+  /** Reserves starts for the events that are held without one and could use it, and places for those that are parked. One request at a time. */
   #reserve(): void {
     const { rate } = this.#options.limits;
     if (rate === null || this.#isReserving) return;
@@ -366,7 +387,7 @@ export class Flow<Tx> implements HeldLeases {
           });
           return [
             one.pace.note,
-            { value: JSON.stringify(timeline), keepMs: KEEP_MS + Math.max(0, timeline[1] - now) },
+            { value: JSON.stringify(timeline), keepMs: KEEP_MS + Math.max(0, ...timeline.map((at) => at - now)) },
           ] as const;
         });
         return new Map(written);
@@ -377,6 +398,7 @@ export class Flow<Tx> implements HeldLeases {
       )
       .finally(() => {
         this.#isReserving = false;
+        this.#forgetUnused();
         this.#reserve();
         this.#worker.wake();
       });
@@ -386,12 +408,13 @@ export class Flow<Tx> implements HeldLeases {
     const now = this.#options.clock.monotonic();
     const held = new Map<string, number>();
     for (const group of this.#groups.values())
-      held.set(group.keys.rate, (held.get(group.keys.rate) ?? 0) + sizeOf(group));
+      held.set(group.keys.rate, (held.get(group.keys.rate) ?? 0) + Math.min(sizeOf(group), this.#freeOf(group.keys)));
     for (const key of held.keys()) this.#pace(key);
     return [...this.#paces].flatMap(([key, pace]) => {
       const count = pace.askAt <= now ? Math.max(0, (held.get(key) ?? 0) - pace.starts.length) : 0;
       const parking = [...pace.parking];
-      return count + parking.length === 0 ? [] : [{ pace, count, parking, starts: [], askAt: 0, parkMs: [] }];
+      const areFresh = parking.map(({ lease }) => this.#isFresh(lease));
+      return count + parking.length === 0 ? [] : [{ pace, count, parking, areFresh, starts: [], askAt: 0, parkMs: [] }];
     });
   }
 
@@ -426,6 +449,7 @@ export class Flow<Tx> implements HeldLeases {
     const dueAt = Math.max(group.parkedUntil, now);
     group.parkedUntil = dueAt + Math.max(this.#averageMs, now - group.startedAt) / each / SURPLUS;
     this.#worker.park(lease, Math.min(LONGEST_GUESS_MS, parkMs(dueAt - now)));
+    this.#forgetIfEmpty(group);
   }
 }
 
@@ -440,11 +464,14 @@ function sizeOf({ fresh, old }: Group): number {
   return fresh.length + old.length;
 }
 
-/** Where a key's timeline is, epoch milliseconds: the next start, and the next place of a lane that is parked. */
-type Timeline = readonly [start: number, place: number];
+/**
+ * Where a key's timeline is, epoch milliseconds: the next start, and the next places of lanes that are parked. Fresh ones have places of their
+ * own, so that they do not come behind a backlog.
+ */
+type Timeline = readonly [start: number, place: number, freshPlace: number];
 
 function parseTimeline(value: string | undefined): Timeline {
-  return value === undefined ? [0, 0] : (JSON.parse(value) as Timeline);
+  return value === undefined ? [0, 0, 0] : (JSON.parse(value) as Timeline);
 }
 
 interface ReservedAt {
@@ -456,22 +483,25 @@ interface ReservedAt {
 }
 
 /** Answers a request by moving the timeline. Pure except for that. */
-function reserve(one: Reserving, [start, place]: Timeline, { now, at, intervalMs }: ReservedAt): Timeline {
+function reserve(one: Reserving, [start, place, freshPlace]: Timeline, { now, at, intervalMs }: ReservedAt): Timeline {
   // No start is reserved further ahead: then the clock was set back.
   const isAhead = start > now + AHEAD_MS + intervalMs + SMALL_STEP_MS;
   let next = isAhead ? now : Math.max(start, now);
   const starts: number[] = [];
   for (; starts.length < one.count && next <= now + AHEAD_MS; next += intervalMs) starts.push(at + next - now);
   const isIdle = isAhead || start < now - intervalMs - IDLE_MS;
-  let last = Math.max(isIdle ? 0 : place, next);
-  const delays = one.parking.map(() => {
-    last += intervalMs / SURPLUS;
-    return parkMs(last - now);
+  const old = { at: isIdle ? 0 : place };
+  const fresh = { at: isIdle ? 0 : freshPlace };
+  const delays = one.areFresh.map((isFresh) => {
+    // It would not be fresh any more when it comes back.
+    const last = isFresh && fresh.at < now + FRESH_MS ? fresh : old;
+    last.at = Math.max(last.at, next) + intervalMs / SURPLUS;
+    return parkMs(last.at - now);
   });
   one.starts = starts;
   one.askAt = starts.length < one.count ? at + next - now - AHEAD_MS : at;
   one.parkMs = delays;
-  return [next, delays.length === 0 && !isIdle ? place : last];
+  return [next, old.at, fresh.at];
 }
 
 function parkMs(ms: number): number {

@@ -23,6 +23,8 @@ import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "
 
 /** A lane that is due now may be another process's: a drain that waits does not ask for it all the time. */
 const SHORTEST_WAIT_MS = 10;
+/** A drain that waits for parked lanes looks so often whether the worker is paused. */
+const LONGEST_STEP_MS = 1_000;
 
 export interface WorkerOptions extends LeaseOptions, RetryPolicy, RunnerOptions, GroupCommitOptions {
   /** Null without limits by key. */
@@ -55,7 +57,9 @@ export class Worker<Tx> implements ClaimDriver {
   #ownDueAt = 0;
   /** The query of drains that wait, until it is sent. */
   #asking: Promise<number | null> | null = null;
-  /** Ends waits for events that are held back. */
+  /** What was parked while each drain ran. */
+  readonly #parkedOfDrains = new Set<Parked>();
+  /** Ends waits for events that are held back, and for those that are parked. */
   readonly #stopping = new AbortController();
 
   constructor(store: InboxStore<Tx>, registered: Registered<Tx>, events: WorkerEvents, options: WorkerOptions) {
@@ -123,9 +127,20 @@ export class Worker<Tx> implements ClaimDriver {
   /**
    * Handles what is ready now. Rejects if the store fails meanwhile. Where a source holds events back, it waits for those that were there when
    * it began, because the process may not run again for a while. The store reports no reason, so gaps and backoffs that end by then are waited
-   * for too.
+   * for too. It also waits for what limits by key put off.
    */
   async drain(options: DrainOptions): Promise<DrainResult> {
+    const parked = new Parked();
+    this.#parkedOfDrains.add(parked);
+    try {
+      const { claimed, complete } = await this.#drain(options, parked);
+      return { claimed: Math.max(0, claimed), complete };
+    } finally {
+      this.#parkedOfDrains.delete(parked);
+    }
+  }
+
+  async #drain(options: DrainOptions, parked: Parked): Promise<DrainResult> {
     const { clock } = this.#options;
     const { budgetMs = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = options;
     const { holdBackMs } = this.#registered.entries;
@@ -134,15 +149,24 @@ export class Worker<Tx> implements ClaimDriver {
     const end = startedAt + holdBackMs + 1;
     let lookedAt = holdBackMs === 0 ? end : startedAt;
     let { claimed, complete } = await this.#drainReady(options);
-    while (complete && lookedAt < end) {
-      const waitMs = await this.#heldBackMs(end);
-      if (waitMs === null) break;
-      const leftMs = startedAt + budgetMs - clock.monotonic();
-      if (waitMs > leftMs) return { claimed, complete: false };
+    parked.close();
+    while (complete) {
+      parked.isCounted = false;
+      const now = clock.monotonic();
+      const parkedMs = parked.soonestMs(now);
+      const heldBackMs = lookedAt < end ? await this.#heldBackMs(end) : null;
+      if (parkedMs === null && heldBackMs === null) break;
+      const dueInMs = Math.min(parkedMs ?? Number.POSITIVE_INFINITY, heldBackMs ?? Number.POSITIVE_INFINITY);
+      if (dueInMs > startedAt + budgetMs - clock.monotonic()) return { claimed, complete: false };
+      // In steps, so that a pause ends the drain.
+      const waitMs = heldBackMs === null ? Math.min(dueInMs, LONGEST_STEP_MS) : dueInMs;
       if (waitMs > 0) await sleep(clock, waitMs, this.#stopping.signal);
       if (this.#stopping.signal.aborted) return { claimed, complete: false };
       lookedAt = clock.monotonic();
-      const next = await this.#drainReady({ budgetMs: Math.max(1, leftMs - waitMs), limit: limit - claimed });
+      parked.forgetDue(lookedAt);
+      claimed -= parked.takeReturned();
+      const leftMs = startedAt + budgetMs - lookedAt;
+      const next = await this.#drainReady({ budgetMs: Math.max(1, leftMs), limit: limit - Math.max(0, claimed) });
       claimed += next.claimed;
       complete = next.complete;
     }
@@ -340,7 +364,7 @@ export class Worker<Tx> implements ClaimDriver {
   /** Returns leases that have not started to the queue, with their attempt. */
   #returnWaiting(): void {
     const waiting = this.#leases.takeWaiting();
-    this.#drains.returned(waiting.length);
+    this.#drains.returned(waiting.map(({ lane }) => lane));
     for (const lease of waiting) {
       this.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, () => this.#endUnstarted(lease));
     }
@@ -349,7 +373,10 @@ export class Worker<Tx> implements ClaimDriver {
   /** Returns a lease to its queue for `delayMs`: limits by key do not let it start soon. */
   #park(lease: Lease, delayMs: number): void {
     this.groupCommit.settle({ kind: "release", lease, delayMs }, () => {
-      this.#drains.returned(1);
+      // A store counts whole milliseconds.
+      const dueAt = this.#options.clock.monotonic() + delayMs + 1;
+      for (const parked of this.#parkedOfDrains) parked.add(lease.lane, dueAt);
+      this.#drains.returned([lease.lane]);
       this.#endUnstarted(lease);
     });
   }
@@ -376,6 +403,44 @@ export class Worker<Tx> implements ClaimDriver {
   /** Recovery goes on when no lease is held. */
   #afterEnd(): void {
     if (this.#leases.isEmpty && this.#recovery.idle()) this.#poke();
+  }
+}
+
+/** The lanes that were parked while a drain ran, and when each is due, monotonic. */
+class Parked {
+  readonly #dueAt = new Map<LaneId, number>();
+  /** Null until the drain has looked at all that was ready. After that no other lanes are added, so that it ends under steady traffic. */
+  #lanes: ReadonlySet<LaneId> | null = null;
+  /** `Drains` counts what is returned. It does not while the drain sleeps. */
+  isCounted = true;
+  #returned = 0;
+
+  /** How many were returned while `Drains` did not count them. From now on it does. */
+  takeReturned(): number {
+    const returned = this.#returned;
+    this.#returned = 0;
+    this.isCounted = true;
+    return returned;
+  }
+
+  add(lane: LaneId, dueAt: number): void {
+    if (!this.isCounted) this.#returned++;
+    if (this.#lanes?.has(lane) ?? true) this.#dueAt.set(lane, dueAt);
+  }
+
+  close(): void {
+    this.#lanes = new Set(this.#dueAt.keys());
+  }
+
+  soonestMs(now: number): number | null {
+    let soonest = Number.POSITIVE_INFINITY;
+    for (const dueAt of this.#dueAt.values()) soonest = Math.min(soonest, dueAt);
+    return soonest === Number.POSITIVE_INFINITY ? null : Math.max(soonest - now, SHORTEST_WAIT_MS);
+  }
+
+  /** They are claimed now, by this process or another one. One that is parked again is added again. */
+  forgetDue(now: number): void {
+    for (const [lane, dueAt] of this.#dueAt) if (dueAt <= now) this.#dueAt.delete(lane);
   }
 }
 

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { FlowLimits } from "../../src/inbox/flow.ts";
+import { sleep } from "../../src/internal/clock.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
 import { Bench, openBench, rounds } from "./bench.ts";
 import { slowHandlers } from "./slow-handlers.ts";
 
@@ -19,13 +22,15 @@ interface Start {
 }
 
 /** A bench that notes when each handler started. */
-async function starting(flow: FlowLimits, worker = {}) {
+async function starting(flow: FlowLimits, worker = {}, { handlerMs = 0, clock = createFakeClock() } = {}) {
   const starts: Start[] = [];
   const bench: Bench = await openBench({
+    clock,
     register: (on) =>
       on.onAny((_, ctx) => {
         const { lane, sequence } = ctx.meta;
         starts.push({ at: bench.clock.monotonic(), messageId: lane.messageId, sequence });
+        return handlerMs > 0 ? sleep(clock, handlerMs) : undefined;
       }),
     worker: { flow, ...worker },
     store: memoryStore({ volatile: true, maxEvents: 100_000 }),
@@ -125,6 +130,24 @@ describe("a rate", () => {
     expect(during.length).toBeGreaterThanOrEqual(79);
     expect(fresh).toBeGreaterThanOrEqual(50);
     expect(during.length - fresh).toBeGreaterThanOrEqual(18);
+  });
+
+  it("lets a burst of fresh events of a key pass a backlog that is parked", async () => {
+    const { bench, starts } = await starting(perSecond(10, "source"));
+    for (let batch = 0; batch < 4; batch++) await bench.acceptMany(250, `old${batch}-`);
+    await bench.clock.advance(120_000);
+    bench.worker.start();
+    await bench.clock.advance(5_000);
+    const before = starts.length;
+    await bench.acceptMany(40, "new-");
+    await bench.clock.advance(12_000);
+    const during = starts.slice(before);
+    const fresh = during.filter(({ messageId }) => messageId.startsWith("new")).length;
+    expect(fresh).toBe(40);
+    expect(during.length).toBeGreaterThanOrEqual(115);
+    await bench.clock.advance(90_000);
+    expect(starts.length).toBe(1_040);
+    await bench.expectNothingLeaked();
   });
 
   it("returns what waits at once when it is stopped", async () => {
@@ -231,6 +254,88 @@ describe("a rate", () => {
     expect(starts.length).toBe(30);
     await bench.expectNothingLeaked();
   });
+
+  it("handles all that waits in one drain, also what it parks meanwhile", async () => {
+    const { bench, starts } = await starting(perSecond(10, "source"), { concurrency: 8 });
+    await bench.acceptMany(100);
+    const drained = bench.worker.drain({});
+    await bench.clock.advance(30_000);
+    expect(await drained).toEqual({ claimed: 100, complete: true });
+    expect(starts.length).toBe(100);
+    await bench.expectNothingLeaked();
+  });
+
+  it("ends a drain that waits for parked events by its budget, or by a pause", async () => {
+    const { bench, starts } = await starting(perSecond(1, "source"));
+    await bench.acceptMany(100);
+    const drained = bench.worker.drain({ budgetMs: 10_500 });
+    await bench.clock.advance(11_000);
+    expect(await drained).toEqual({ claimed: starts.length, complete: false });
+    expect(Math.abs(starts.length - 11)).toBeLessThanOrEqual(1);
+    const paused = bench.worker.drain({});
+    await bench.clock.advance(5_000);
+    bench.worker.pause();
+    await bench.clock.advance(1_000);
+    expect((await paused).complete).toBe(false);
+    await bench.expectNothingLeaked();
+  });
+
+  it("does not count parked events as started by a drain with a limit", async () => {
+    const { bench, starts } = await starting(perSecond(1, "source"));
+    await bench.acceptMany(50);
+    const drained = bench.worker.drain({ limit: 8 });
+    await bench.clock.advance(60_000);
+    expect(await drained).toEqual({ claimed: starts.length, complete: false });
+  });
+
+  it("keeps the process while a drain waits for a start", async () => {
+    const { clock, keeping } = watchedTimers(createFakeClock());
+    const { bench } = await starting(perSecond(1), {}, { clock });
+    await bench.acceptMany(3);
+    const drained = bench.worker.drain({});
+    await bench.clock.advance(100);
+    expect(keeping()).toBe(1);
+    await bench.clock.advance(5_000);
+    await drained;
+    expect(keeping()).toBe(0);
+  });
+
+  it("uses no starts for a key that has as many handlers as it may", async () => {
+    const slow = slowHandlers();
+    const flow: FlowLimits = { ...perSecond(10, customerOf), concurrency: { each: 1, per: customerOf } };
+    const bench = await openBench({ register: (on) => on.onAny(slow.handler), worker: { flow } });
+    let asked = 0;
+    const { changeNotes } = bench.recorder.store;
+    (bench.recorder.store as { changeNotes: typeof changeNotes }).changeNotes = (...args) => {
+      asked++;
+      return changeNotes(...args);
+    };
+    bench.worker.start();
+    for (let index = 0; index < 3; index++) await bench.accept(`a-${index}`);
+    await bench.clock.advance(500);
+    asked = 0;
+    await bench.clock.advance(10_000);
+    expect(asked).toBe(0);
+    for (let round = 0; round < 3; round++) {
+      slow.endAll();
+      await bench.clock.advance(1_000);
+    }
+    expect(await bench.states()).toEqual(Array(3).fill("handled"));
+  });
+
+  it("does not end the process if the key's function returns a promise that rejects", async () => {
+    const rejected: unknown[] = [];
+    const note = (reason: unknown) => void rejected.push(reason);
+    process.on("unhandledRejection", note);
+    const per = (() => Promise.reject(new Error("no customer"))) as unknown as () => string;
+    const { bench, starts } = await starting(perSecond(10, per));
+    bench.worker.start();
+    await bench.acceptMany(3);
+    await bench.clock.advance(1_000);
+    process.off("unhandledRejection", note);
+    expect(starts.length).toBe(3);
+    expect(rejected).toEqual([]);
+  });
 });
 
 describe("a rate and a concurrency of each key", () => {
@@ -247,6 +352,26 @@ describe("a rate and a concurrency of each key", () => {
 });
 
 describe("a concurrency of each key", () => {
+  it("brings a burst of quick handlers back soon, however long the process has run", async () => {
+    const flow: FlowLimits = { ...noLimit, concurrency: { each: 2, per: "source" } };
+    const { bench, starts } = await starting(flow, { concurrency: 32 }, { handlerMs: 10 });
+    bench.worker.start();
+    await bench.clock.advance(600_000);
+    await bench.acceptMany(30);
+    await bench.clock.advance(5_000);
+    expect(starts.length).toBe(30);
+  });
+
+  it("handles all that waits in one drain", async () => {
+    const flow: FlowLimits = { ...noLimit, concurrency: { each: 2, per: "source" } };
+    const { bench, starts } = await starting(flow, { concurrency: 8 }, { handlerMs: 10 });
+    await bench.acceptMany(30);
+    const drained = bench.worker.drain({});
+    await bench.clock.advance(30_000);
+    expect(await drained).toEqual({ claimed: 30, complete: true });
+    expect(starts.length).toBe(30);
+  });
+
   it("bounds a key, and leaves the other handlers to others", async () => {
     const slow = slowHandlers();
     const flow: FlowLimits = { ...noLimit, concurrency: { each: 2, per: customerOf } };
