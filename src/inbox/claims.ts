@@ -212,7 +212,7 @@ export interface DrainResult {
   readonly claimed: number;
   /**
    * Nothing is left that is ready now. False when the budget or the limit ended the drain. With `holdBackMs` it is also false, at once,
-   * if the rest of the budget is too short for an event that is due within `holdBackMs`.
+   * if the rest of the budget is too short for an event that is due within `holdBackMs`, or that a rate puts off.
    */
   readonly complete: boolean;
 }

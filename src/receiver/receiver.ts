@@ -170,7 +170,8 @@ export class ReceiverBase<Tx = unknown> {
 
   /**
    * Handles the events that are ready now, without `start()`: after a response, or from a cron. Does not wait for gaps and backoffs. But if a
-   * source has `holdBackMs`, it waits within its budget for all that is due in that time.
+   * source has `holdBackMs`, it waits within its budget for all that is due in that time. It also waits for what a rate puts off: give it a
+   * budget then.
    * @throws SetupError without any handler, or if the inbox cannot be opened as configured
    * @throws StoreError if the store fails meanwhile, after running handlers have ended. Nothing is lost: the next drain continues
    */
