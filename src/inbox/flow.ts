@@ -499,7 +499,8 @@ function reserve(one: Reserving, [start, place, freshPlace]: Timeline, { now, at
     return parkMs(last.at - now);
   });
   one.starts = starts;
-  one.askAt = starts.length < one.count ? at + next - now - AHEAD_MS : at;
+  // With half of the time left, several starts are in reach: one request is for all of them.
+  one.askAt = starts.length < one.count ? at + next - now - AHEAD_MS / 2 : at;
   one.parkMs = delays;
   return [next, old.at, fresh.at];
 }

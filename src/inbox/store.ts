@@ -224,8 +224,8 @@ export interface ClaimRequest {
    */
   readonly mode: "ordinary" | "recover";
   /**
-   * Up to so many of the lanes are fresh ones, if there are any: their heads were accepted in the last minute, and neither failed nor are
-   * replays. The others are due lanes, oldest first. Default 0.
+   * Up to so many of the lanes are fresh ones, if there are any: their heads were accepted in the last minute, or waited for a missing event
+   * until then, and neither failed nor are replays. The others are due lanes, oldest first. Default 0.
    */
   readonly fresh?: number;
   /** Claim only this lane. Accepted events are then not leased. */
