@@ -4,7 +4,7 @@ import { types } from "node:util";
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type Logger, SampledLog } from "../internal/logger.ts";
 import type { HeldLease, HeldLeases } from "./claims.ts";
-import { FRESH_MS, LONGEST_WAIT_MS } from "./gap.ts";
+import { FRESH_MS, isFreshEvent, LONGEST_WAIT_MS } from "./gap.ts";
 import type { Registered } from "./handlers.ts";
 import { entryNameOf } from "./lane-key.ts";
 import { errorFields } from "./masking.ts";
@@ -156,8 +156,7 @@ export class Flow<Tx> implements HeldLeases {
   get ready(): number {
     const now = this.#options.clock.monotonic();
     let count = 0;
-    for (const group of this.#groups.values())
-      if (this.#mayStart(group, now)) count += Math.min(sizeOf(group), this.#startsOf(group, now));
+    for (const group of this.#groups.values()) count += Math.min(sizeOf(group), this.#startsOf(group, now));
     return count;
   }
 
@@ -288,8 +287,8 @@ export class Flow<Tx> implements HeldLeases {
     return Math.min(MOST_HELD_OF_KEY, Math.max(1, Math.ceil((rate.perSecond * HELD_FOR_MS) / 1_000)));
   }
 
-  #isFresh({ forced, acceptedAt }: Lease): boolean {
-    return !forced && acceptedAt > this.#options.clock.now() - FRESH_MS;
+  #isFresh(lease: Lease): boolean {
+    return isFreshEvent(lease, this.#options.clock.now());
   }
 
   #forgetIfEmpty(group: Group): void {

@@ -21,6 +21,11 @@ export const TOO_FAR_AHEAD_MS = LONGEST_WAIT_MS + 3_600_000;
 /** An event is fresh for so long after its acceptance: see `ClaimRequest.fresh`. */
 export const FRESH_MS = 60_000;
 
+/** Whether an event came in the last minute, and is not a replay. */
+export function isFreshEvent({ forced, acceptedAt }: Pick<Candidate, "forced" | "acceptedAt">, now: number): boolean {
+  return !forced && acceptedAt > now - FRESH_MS;
+}
+
 /** Since when a lane that becomes ready waits to be claimed: a head that is not fresh, such as a replay, comes behind those that are. */
 export function readySince({ acceptedAt }: Pick<Candidate, "acceptedAt">, now: number): number {
   return Math.min(now, Math.max(acceptedAt, now - FRESH_MS));

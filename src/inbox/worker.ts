@@ -13,7 +13,7 @@ import {
 } from "./claims.ts";
 import { type RetryPolicy, reportEnd, reportRetired, settleFor, type WorkerEvents } from "./completion.ts";
 import { Flow, type FlowLimits } from "./flow.ts";
-import { FRESH_MS } from "./gap.ts";
+import { isFreshEvent } from "./gap.ts";
 import { type ClaimDriver, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
 import type { Registered } from "./handlers.ts";
 import { explained, placeFields } from "./masking.ts";
@@ -455,7 +455,7 @@ class Backlog {
   /** A claim came back. */
   claimed(leases: readonly Lease[], limit: number, now: number): void {
     if (leases.length < limit) this.#isThere = false;
-    else if (leases.some(({ forced, acceptedAt }) => forced || acceptedAt <= now - FRESH_MS)) this.#isThere = true;
+    else if (!leases.every((lease) => isFreshEvent(lease, now))) this.#isThere = true;
   }
 
   shareOf(limit: number): Pick<ClaimRequest, "fresh"> {

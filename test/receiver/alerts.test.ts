@@ -408,7 +408,7 @@ describe("a mistake in alerts", () => {
     ["a secret for a function", { to, when, secret: SECRET }, 'Option "alerts.secret" is for a URL: leave it out'],
     ["a format for a function", { to, when, format: "json" }, 'Option "alerts.format" is for a URL: leave it out'],
     ["an unknown format", { to: url, when, secret: SECRET, format: "xml" }, 'must be one of "json", "slack"'],
-  ])("says of %s how it is written", (_, alerts, message) => {
+  ])("reports how %s must be written", (_, alerts, message) => {
     const store = memoryStore({ volatile: true });
     expect(() => createReceiver({ secrets: SECRET, store, alerts: alerts as AlertOptions })).toThrow(message);
   });

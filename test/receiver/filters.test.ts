@@ -105,7 +105,7 @@ describe("filter", () => {
     expect((await receiver.inbox.stats()).counters).toMatchObject({ filtered: 1, late: 1, gapsSkipped: 1 });
   });
 
-  it("is told to instrumentations as the outcome of the delivery", async () => {
+  it("reaches instrumentations as the outcome of the delivery", async () => {
     const { deliver, receiver } = memoryBench({ filter: notSent });
     const outcomes: unknown[] = [];
     receiver.instrument({ delivery: () => ({ ended: ({ outcome, late }) => void outcomes.push([outcome, late]) }) });

@@ -83,7 +83,7 @@ export function statusOf({ status, readyAt, drawing }: Pick<Message, "status" | 
   return texts[status];
 }
 
-/** Otherwise a rate, or the want of a process that has its source, put an event off. */
+/** Otherwise an event was put off: by a rate, or because no process had its source. */
 function hasFailed({ events }: Drawing): boolean {
   return events.some(({ state, attempts }) => state === "pending" && attempts.length > 0);
 }
