@@ -6,14 +6,15 @@
 import { StoreError } from "../errors.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
 import type { Registered } from "./handlers.ts";
-import type { EventId, NewEvent, NewQuarantine } from "./record.ts";
+import { signedTimeOf } from "./lane.ts";
+import { laneKeyText } from "./lane-key.ts";
+import type { NewEvent, NewQuarantine } from "./record.ts";
 import type {
   Acceptance,
   ClaimRequest,
   InboxStore,
   QuarantineAnswer,
   QuarantineQuota,
-  Repeat,
   Settle,
   SettleResult,
   TurnResult,
@@ -23,9 +24,12 @@ import type {
 type Callback<T> = (error: Error | null, result: T | null) => void;
 
 interface QueuedAccept {
-  readonly event: NewEvent;
+  readonly identity: string;
+  event: NewEvent;
   readonly parsed: object;
   readonly done: Callback<Acceptance>;
+  /** Of identical deliveries that came while this one waited: they are answered as its duplicates. */
+  readonly joined: Callback<Acceptance>[];
 }
 
 interface QueuedQuarantine {
@@ -43,7 +47,6 @@ interface Batch<Tx> {
   readonly accepts: readonly QueuedAccept[];
   readonly quarantines: readonly QueuedQuarantine[];
   readonly settles: readonly QueuedSettle<Tx>[];
-  readonly repeats: readonly Repeat[];
 }
 
 /** The worker: it decides what each batch claims, and receives the leases. */
@@ -97,7 +100,6 @@ export class GroupCommit<Tx> {
   readonly #settles: QueuedSettle<Tx>[] = [];
   /** Settles that failed with their batch or are unfinished, until the next try. Deliveries need not wait for them. */
   readonly #postponed: QueuedSettle<Tx>[] = [];
-  readonly #repeats: Repeats;
   #wanted = false;
   #scheduled = false;
   #committing = false;
@@ -120,12 +122,13 @@ export class GroupCommit<Tx> {
     this.#registered = registered;
     this.#limits = { ...LIMITS, ...limits };
     this.#accepts = new AcceptQueue(this.#limits, (event) => store.acceptsQuickly?.(event) ?? false);
-    this.#repeats = new Repeats(clock, () => this.poke());
   }
 
   /** Stores an event. `done` is called after the commit. */
   accept(event: NewEvent, parsed: object, done: Callback<Acceptance>): void {
-    this.#enqueue(this.#accepts, { event, parsed, done });
+    const identity = identityText(event);
+    if (this.#accepts.join(identity, event, done)) return;
+    this.#enqueue(this.#accepts, { identity, event, parsed, done, joined: [] });
     if (this.#accepts.isQuickBatch && this.#mayAcceptInParallel()) void this.#commitAccepts();
   }
 
@@ -143,12 +146,7 @@ export class GroupCommit<Tx> {
     this.#schedule();
   }
 
-  /** Counts duplicates that were answered without the store. */
-  repeat(repeat: Repeat): void {
-    if (!this.#closed) this.#repeats.add(repeat);
-  }
-
-  /** Asks for a batch even if nothing is queued: the worker wants to claim, or repeats are to be counted. */
+  /** Asks for a batch even if nothing is queued: the worker wants to claim. */
   poke(): void {
     this.#wanted = true;
     this.#schedule();
@@ -165,15 +163,12 @@ export class GroupCommit<Tx> {
    * counts as lost, because the next process claims it when its lease expires.
    */
   async close(): Promise<void> {
-    this.#repeats.writeNow();
     await atMost(this.#clock, CLOSE_MS, this.idle());
     this.#closed = true;
-    this.#repeats.stop();
     this.#retryTimer?.cancel();
     // Postponed settles may have joined the queue again, behind a batch that does not end.
     lose([...this.#settles.splice(0), ...this.#postponed.splice(0)]);
-    for (const { done } of [...this.#accepts.takeAll(), ...this.#quarantines.splice(0)])
-      guard(() => done(closed(), null));
+    fail([...this.#accepts.takeAll(), ...this.#quarantines.splice(0)], closed());
   }
 
   #isBusy(): boolean {
@@ -220,7 +215,7 @@ export class GroupCommit<Tx> {
 
   async #commitAccepts(): Promise<void> {
     this.#accepting = true;
-    const batch = { accepts: this.#accepts.take(), quarantines: [], settles: [], repeats: [] };
+    const batch = { accepts: this.#accepts.take(), quarantines: [], settles: [] };
     const result = await this.#try(batch, NO_CLAIM);
     if (result !== null) {
       answer(batch.accepts, result);
@@ -239,7 +234,6 @@ export class GroupCommit<Tx> {
       accepts: this.#accepts.take(),
       quarantines: takeUpTo(this.#quarantines, maxEvents, maxBytes, ({ quarantine }) => quarantine.raw.byteLength),
       settles: this.#settles.splice(0),
-      repeats: this.#repeats.take(),
     };
     const claim = this.#driver.nextClaim();
     const result = await this.#try(batch, claim);
@@ -260,13 +254,12 @@ export class GroupCommit<Tx> {
     }
   }
 
-  #step({ accepts, quarantines, settles, repeats }: Batch<Tx>, claim: ClaimRequest): Promise<TurnResult> {
+  #step({ accepts, quarantines, settles }: Batch<Tx>, claim: ClaimRequest): Promise<TurnResult> {
     const { entries, instruments } = this.#registered;
     return instruments.timedStep(this.#store, {
       settles: settles.map((queued) => queued.settle),
       accepts: accepts.map((queued) => queued.event),
       quarantines: quarantines.map((queued) => queued.quarantine),
-      repeats,
       lateEvents: entries.lateEvents,
       quarantineQuota: this.#limits.quarantineQuota,
       claim,
@@ -288,10 +281,8 @@ export class GroupCommit<Tx> {
     guard(() => this.#driver.claimed(result, claim, (index) => accepts[index]?.parsed ?? null));
   }
 
-  #failed({ accepts, quarantines, settles, repeats }: Batch<Tx>, error: Error): void {
-    for (const { done } of accepts) guard(() => done(error, null));
-    for (const { done } of quarantines) guard(() => done(error, null));
-    for (const repeat of repeats) this.repeat(repeat);
+  #failed({ accepts, quarantines, settles }: Batch<Tx>, error: Error): void {
+    fail([...accepts, ...quarantines], error);
     guard(() => this.#driver.batchFailed(error));
     this.#postpone(settles);
   }
@@ -326,7 +317,29 @@ export class GroupCommit<Tx> {
 }
 
 function answer(accepts: readonly QueuedAccept[], { accepted }: TurnResult): void {
-  for (const [index, { done }] of accepts.entries()) guard(() => done(null, accepted[index] ?? null));
+  for (const [index, { event, done, joined }] of accepts.entries()) {
+    const acceptance = accepted[index] ?? null;
+    guard(() => done(null, acceptance));
+    const repeated = acceptance === null ? null : repeatOf(event, acceptance);
+    for (const one of joined) guard(() => one(null, repeated));
+  }
+}
+
+/** What an identical delivery that was joined to this one is answered. */
+function repeatOf(event: NewEvent, acceptance: Acceptance): Acceptance {
+  if (acceptance.outcome === "duplicate" || acceptance.outcome === "failed") return acceptance;
+  const { event: id, lane, outcome } = acceptance;
+  const { digest, signedAt, externalReference } = event;
+  const state = outcome === "filtered" ? "done" : "pending";
+  const first = { event: id, lane, state, digest, signedAt, conflict: false } as const;
+  return { outcome: "duplicate", ...first, ...(event.lane.tag === "single" && { reference: externalReference }) };
+}
+
+function fail(queued: readonly (QueuedAccept | QueuedQuarantine)[], error: Error): void {
+  for (const { done, ...rest } of queued) {
+    guard(() => done(error, null));
+    if ("joined" in rest) for (const one of rest.joined) guard(() => one(error, null));
+  }
 }
 
 /** Their claims count as lost, because nothing is written any more. */
@@ -371,9 +384,10 @@ function guard(callback: () => void): void {
  */
 export const QUICK_BATCH = 32;
 
-/** Deliveries that wait for a batch. */
+/** Deliveries that wait for a batch. Identical ones wait as one: a flood of one event then costs a row and not many. */
 class AcceptQueue {
   readonly #items: QueuedAccept[] = [];
+  readonly #byIdentity = new Map<string, QueuedAccept>();
   readonly #limits: GroupCommitLimits;
   readonly #isQuick: (event: NewEvent) => boolean;
   #areAllQuick = true;
@@ -396,6 +410,19 @@ class AcceptQueue {
     // First: if the store throws here, nothing has been queued.
     this.#areAllQuick &&= this.#isQuick(item.event);
     this.#items.push(item);
+    this.#byIdentity.set(item.identity, item);
+  }
+
+  /** Joins a delivery to an identical one that waits. False if there is none. */
+  join(identity: string, event: NewEvent, done: Callback<Acceptance>): boolean {
+    const item = this.#byIdentity.get(identity);
+    if (item === undefined || Buffer.compare(item.event.digest, event.digest) !== 0) return false;
+    const { count, signedAt } = item.event.repeats ?? { count: 0, signedAt: null };
+    const signed = signedTimeOf(event);
+    const newest = signed === null ? signedAt : Math.max(signed, signedAt ?? signed);
+    item.event = { ...item.event, repeats: { count: count + 1, signedAt: newest } };
+    item.joined.push(done);
+    return true;
   }
 
   /** What fits into one batch, oldest first. */
@@ -409,52 +436,13 @@ class AcceptQueue {
   }
 
   #left(taken: QueuedAccept[]): QueuedAccept[] {
+    for (const { identity } of taken) this.#byIdentity.delete(identity);
     if (this.#items.length === 0) this.#areAllQuick = true;
     return taken;
   }
 }
 
-const WRITE_EVERY_MS = 1_000;
-
-/** Counts duplicates that were answered without the store, so that a flood of them writes each row once a second at most. */
-export class Repeats {
-  readonly #clock: Clock;
-  readonly #write: () => void;
-  readonly #counted = new Map<EventId, Repeat>();
-  #timer: Timer | null = null;
-  #due = false;
-
-  /** @param write - asks for a batch that takes the counts */
-  constructor(clock: Clock, write: () => void) {
-    this.#clock = clock;
-    this.#write = write;
-  }
-
-  add({ event, count, signedAt }: Repeat): void {
-    this.#timer ??= this.#clock.setTimeout(() => this.writeNow(), WRITE_EVERY_MS);
-    const known = this.#counted.get(event) ?? { count: 0, signedAt: null };
-    const newest = signedAt === null ? known.signedAt : Math.max(known.signedAt ?? 0, signedAt);
-    this.#counted.set(event, { event, count: known.count + count, signedAt: newest });
-  }
-
-  writeNow(): void {
-    if (this.#counted.size === 0) return;
-    this.#due = true;
-    this.#write();
-  }
-
-  /** The counts for the batch that is made now: none before their time. */
-  take(): readonly Repeat[] {
-    if (!this.#due) return [];
-    this.stop();
-    const counted = [...this.#counted.values()];
-    this.#counted.clear();
-    return counted;
-  }
-
-  stop(): void {
-    this.#due = false;
-    this.#timer?.cancel();
-    this.#timer = null;
-  }
+/** The same for deliveries of one event alone. */
+function identityText({ lane, identity = "", sequence, eventType }: NewEvent): string {
+  return `${sequence} ${identity.length} ${eventType.length} ${identity}${eventType}${laneKeyText(lane)}`;
 }

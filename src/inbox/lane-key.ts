@@ -47,6 +47,11 @@ export interface LaneKey {
   readonly messageId: string;
 }
 
+/** The same for two keys of one lane alone. */
+export function laneKeyText({ apiClientId, tag, messageId }: LaneKey): string {
+  return `${tag} ${apiClientId.length} ${apiClientId}${messageId}`;
+}
+
 /** The digest of a body, and what a source may have added to it. */
 const OF_BODY = /^[0-9a-f]{64}(?::|$)/;
 

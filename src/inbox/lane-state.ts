@@ -1,6 +1,15 @@
 /** Lanes as objects with all their events, as memory and Postgres hold them. */
 import { type Missing, PLACES } from "./gap.ts";
-import { type Arrival, acceptedAs, countDuplicates, LaneRules, type LateEvents, type Leased, leaseOf } from "./lane.ts";
+import {
+  type Arrival,
+  acceptedAs,
+  countDuplicates,
+  LaneRules,
+  type LateEvents,
+  type Leased,
+  leaseOf,
+  repeatsWith,
+} from "./lane.ts";
 import { type LaneOrder, ORDERS } from "./lane-key.ts";
 import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
 import type {
@@ -34,11 +43,6 @@ export interface LaneState extends Mutable<Omit<LaneRecord, "events" | "gaps" | 
   events: LaneEvent[];
   gaps: Mutable<GapRecord>[];
   attempts: Mutable<AttemptRecord>[];
-}
-
-/** The same for two keys of one lane alone. */
-export function laneKeyText({ apiClientId, tag, messageId }: LaneKey): string {
-  return `${tag} ${apiClientId.length} ${apiClientId}${messageId}`;
 }
 
 /** Its number and reference come with the first event that is kept in it: a delivery that only made it may differ from that one. */
@@ -296,7 +300,17 @@ function lower(event: LaneEvent, than: LaneEvent | null): LaneEvent {
 function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arrival, now: number): LaneEvent {
   const { sequence, late, state } = arrival;
   const isFiltered = state === "done";
-  const { identity = null, eventType, occurredAt, signedAt, untimed = false, gapWaitMs, digest, trace } = incoming;
+  const {
+    identity = null,
+    eventType,
+    occurredAt,
+    signedAt,
+    untimed = false,
+    gapWaitMs,
+    digest,
+    trace,
+    repeats,
+  } = incoming;
   return {
     id,
     lane,
@@ -315,7 +329,7 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arri
     startedAt: null,
     finishedAt: state === "pending" ? null : now,
     attempts: 0,
-    duplicates: 0,
+    duplicates: repeats?.count ?? 0,
     conflict: false,
     errorCode: null,
     error: null,
@@ -333,10 +347,11 @@ export function knownEvent(lane: LaneState | undefined, incoming: NewEvent): Lan
   return lane?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
 }
 
-/** Counts a delivery of a known event. `isConflict`: its content differs. Returns true for the first that differs. */
-export function countDuplicate(tally: Tally, first: LaneEvent, signedAt: number | null, isConflict: boolean): boolean {
-  first.duplicates++;
-  countDuplicates(tally, first, { signedAt, count: 1 });
+/** Counts deliveries of a known event. `isConflict`: their content differs. Returns true for the first that differs. */
+export function countDuplicate(tally: Tally, first: LaneEvent, incoming: NewEvent, isConflict: boolean): boolean {
+  const repeats = repeatsWith(incoming);
+  first.duplicates += repeats.count;
+  countDuplicates(tally, first, repeats);
   if (!isConflict) return false;
   tally.count("conflicts");
   const isFirst = !first.conflict;

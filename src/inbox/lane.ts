@@ -12,7 +12,7 @@ import {
 } from "./gap.ts";
 import { isOfSource, type LaneOrder, ORDERS } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
-import type { EventId, EventState, LaneStatus, NewEvent, OnDead } from "./record.ts";
+import type { EventId, EventState, LaneStatus, NewEvent, OnDead, Repeats } from "./record.ts";
 import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
 import { meetsPrecondition } from "./store-rules.ts";
 
@@ -193,9 +193,10 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   }
 
   /** Counts an event that was added to its lane just now. */
-  countArrival(lane: L, { signedAt, untimed }: NewEvent, { sequence, late, state }: Arrival): void {
+  countArrival(lane: L, incoming: NewEvent, { sequence, late, state }: Arrival): void {
     const { tally } = this.#port;
-    if (!untimed) tally.signed(signedAt);
+    if (!incoming.untimed) tally.signed(incoming.signedAt);
+    if (incoming.repeats !== undefined) countDuplicates(tally, incoming, incoming.repeats);
     tally.count("accepted");
     if (state === "done") tally.count("filtered");
     if (!late) return;
@@ -430,11 +431,20 @@ function moveCursor(lane: Lane, sequence: number): void {
   lane.gapSince = null;
 }
 
-/** Counts deliveries of a known event. `signedAt`: the newest verified timestamp among them; null if none is signed. */
+/** A delivery of a known event, with those that were joined to it. */
+export function repeatsWith(incoming: NewEvent): Repeats {
+  const signedAt = signedTimeOf(incoming);
+  const { repeats } = incoming;
+  if (repeats === undefined) return { count: 1, signedAt };
+  const newest = Math.max(signedAt ?? Number.NEGATIVE_INFINITY, repeats.signedAt ?? Number.NEGATIVE_INFINITY);
+  return { count: 1 + repeats.count, signedAt: Number.isFinite(newest) ? newest : null };
+}
+
+/** Counts deliveries of a known event. */
 export function countDuplicates(
   tally: Tally,
   first: { readonly signedAt: number },
-  { signedAt, count }: { readonly signedAt: number | null; readonly count: number },
+  { signedAt, count }: Repeats,
 ): void {
   tally.count("duplicates", count);
   if (signedAt === null) return;

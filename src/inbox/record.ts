@@ -66,6 +66,15 @@ export interface NewEvent {
   readonly untimed?: true | undefined;
   /** Its source's filter refused it: its lane keeps it as done, without its body. Default: it is handled. */
   readonly filtered?: true | undefined;
+  /** Identical deliveries that waited for the same batch: the store counts them as duplicates of this one. Default: none. */
+  readonly repeats?: Repeats | undefined;
+}
+
+/** Further deliveries of an event, counted together. */
+export interface Repeats {
+  readonly count: number;
+  /** The newest verified timestamp among them, epoch milliseconds. Null if their source signs none. */
+  readonly signedAt: number | null;
 }
 
 /** A correctly signed body that is not a valid event. */

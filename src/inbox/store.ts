@@ -42,7 +42,7 @@ export interface InboxStore<Tx = unknown> {
   open(context: OpenContext): Promise<InboxRules>;
 
   /**
-   * One write transaction for a batch. It settles and counts repeats, claims due lanes into the free slots, then accepts (and leases
+   * One write transaction for a batch. It ends leases, claims due lanes into the free slots, then accepts (and leases
    * due events at once while slots are free) and quarantines. With `claim.lane` it claims last. Everything is durable when the promise
    * resolves. After a rejection nothing has happened, or everything if an answer can be lost: the core then asks again about settles.
    */
@@ -188,8 +188,6 @@ export interface Turn<Tx> {
   readonly settles: readonly Settle<Tx>[];
   readonly accepts: readonly NewEvent[];
   readonly quarantines: readonly NewQuarantine[];
-  /** Duplicates that the core answered from its cache. The store counts them. */
-  readonly repeats: readonly Repeat[];
   /** An event below its lane's cursor becomes pending for `onLate`, or is only recorded. */
   readonly lateEvents: "hand_out" | "record";
   readonly quarantineQuota: QuarantineQuota;
@@ -200,14 +198,6 @@ export interface Turn<Tx> {
 export interface QuarantineQuota {
   readonly maxRows: number;
   readonly maxBytes: number;
-}
-
-/** Deliveries of an event that the store had already, counted together. */
-export interface Repeat {
-  readonly event: EventId;
-  readonly count: number;
-  /** The newest verified timestamp among them, epoch milliseconds. Null if their source signs none. */
-  readonly signedAt: number | null;
 }
 
 /** Which lanes to claim. Due lanes take the slots oldest first. An accepted event is leased at once if its lane is due. */

@@ -4,10 +4,9 @@ import type { DrainOptions, DrainResult } from "../inbox/claims.ts";
 import { CompletionHooks } from "../inbox/completion.ts";
 import type { Registered, Released } from "../inbox/handlers.ts";
 import { EventLog } from "../inbox/instrumentation.ts";
-import { signedTimeOf } from "../inbox/lane.ts";
 import { ORDERS } from "../inbox/lane-key.ts";
 import { placeFields } from "../inbox/masking.ts";
-import type { EventId, LaneId, NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
+import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
 import { Worker } from "../inbox/worker.ts";
 import { atMost, type Timer } from "../internal/clock.ts";
@@ -40,7 +39,6 @@ export class Engine<Tx> {
   readonly worker: Worker<Tx>;
   readonly upkeep: Upkeep;
   readonly #hooks: CompletionHooks;
-  readonly #identities = new CommittedIdentities();
   readonly #eventLog: EventLog | null;
   /** It accepts nothing any more. */
   #isClosed = false;
@@ -230,13 +228,6 @@ export class Engine<Tx> {
 
   accept(event: NewEvent, parsed: object): Promise<StoredAcceptance> {
     this.inUse.entries.freeze();
-    const key = identityKey(event);
-    const known = this.#identities.find(key, event.digest);
-    if (known !== null) {
-      this.worker.groupCommit.repeat({ event: known.event, count: 1, signedAt: signedTimeOf(event) });
-      this.#eventLog?.accepted(event, known.event, "duplicate");
-      return Promise.resolve(repeatOf(known, event.signedAt));
-    }
     return new Promise((resolve, reject) => {
       this.worker.groupCommit.accept(event, parsed, (error, acceptance) => {
         if (acceptance === null) return reject(this.#notStored(error));
@@ -247,7 +238,6 @@ export class Engine<Tx> {
         if (outcome !== "duplicate" && outcome !== "late" && acceptance.gapBegins) this.#hooks.waits(acceptance.lane);
         if (acceptance.outcome === "accepted" && ORDERS[event.lane.tag] === "position")
           this.worker.holdsBack(event.gapWaitMs);
-        this.#remember(key, event, acceptance);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) {
           const { lane, sequence, eventType } = event;
           this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () => parsed);
@@ -274,9 +264,8 @@ export class Engine<Tx> {
     });
   }
 
-  /** An operator acted: answers must come from the store again, and events may have become ready. */
+  /** An operator acted: events may have become ready. */
   afterAct(): void {
-    this.#identities.clear();
     this.worker.groupCommit.poke();
   }
 
@@ -303,20 +292,6 @@ export class Engine<Tx> {
     this.#hold.keepAlive();
   }
 
-  /** With `ack: "handled"` the answer to a repeat depends on how its event ended, so only events with a final state are remembered. */
-  #remember(key: string, event: NewEvent, acceptance: StoredAcceptance): void {
-    if (!this.#isFinal(acceptance)) return;
-    const isRepeat = acceptance.outcome === "duplicate";
-    const digest = isRepeat ? acceptance.digest : event.digest;
-    const reference = isRepeat ? acceptance.reference : event.externalReference;
-    this.#identities.remember(key, { event: acceptance.event, lane: acceptance.lane, digest, reference });
-  }
-
-  #isFinal(acceptance: StoredAcceptance): boolean {
-    if (this.options.ack === "stored" || acceptance.outcome === "filtered") return true;
-    return acceptance.outcome === "duplicate" && (acceptance.state === "done" || acceptance.state === "late");
-  }
-
   #notStored(thrown: unknown): unknown {
     const error = thrown ?? new StoreError("store_unavailable", "The store did not answer for this delivery.");
     this.#acceptFailedAt = this.options.clock.monotonic();
@@ -336,63 +311,4 @@ export class Engine<Tx> {
 
 function stopped(): StoreError {
   return new StoreError("closed", "This receiver was stopped. Make a new one.");
-}
-
-/** An event's identity as one string, for the cache of committed ones. Lengths keep its parts apart. */
-function identityKey({ lane, sequence, eventType }: NewEvent): string {
-  return `${lane.tag} ${sequence} ${eventType.length} ${lane.apiClientId.length} ${eventType}${lane.apiClientId}${lane.messageId}`;
-}
-
-/** In each generation. Both take about 4 MB. The service retries within 81 minutes, and the inbox knows all that were forgotten. */
-const MOST_REMEMBERED = 5_000;
-
-interface Remembered {
-  readonly event: EventId;
-  readonly lane: LaneId;
-  readonly digest: Uint8Array;
-  readonly reference?: string | null | undefined;
-}
-
-/** What a store would answer for the same body again. */
-function repeatOf(known: Remembered, signedAt: number): Extract<Acceptance, { event: EventId }> {
-  const { event, lane, digest, reference } = known;
-  return {
-    outcome: "duplicate",
-    event,
-    lane,
-    state: "done",
-    digest,
-    signedAt,
-    conflict: false,
-    reference: reference ?? null,
-  };
-}
-
-/**
- * Remembers committed identities, so that a repeat is answered without a write. Two generations, of which the older is dropped as a whole:
- * deleting the oldest entry of one map costs more than all the rest, because its iterator passes each deleted entry again.
- */
-export class CommittedIdentities {
-  #recent = new Map<string, Remembered>();
-  #older = new Map<string, Remembered>();
-
-  /** The event named by `key`, if this is the committed body. The store judges any other body. */
-  find(key: string, digest: Uint8Array): Remembered | null {
-    const known = this.#recent.get(key) ?? this.#older.get(key);
-    return known !== undefined && Buffer.compare(known.digest, digest) === 0 ? known : null;
-  }
-
-  remember(key: string, committed: Remembered): void {
-    if (this.#recent.size >= MOST_REMEMBERED) {
-      this.#older = this.#recent;
-      this.#recent = new Map();
-    }
-    this.#recent.set(key, committed);
-  }
-
-  /** An operator acted: the right answer to a repeat may have changed. */
-  clear(): void {
-    this.#recent.clear();
-    this.#older.clear();
-  }
 }

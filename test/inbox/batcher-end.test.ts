@@ -5,17 +5,28 @@ import { watchedTimers } from "../support/watched-timers.ts";
 import { deferred, openBench, quarantine, rounds } from "./bench.ts";
 
 describe("Batcher.close()", () => {
-  it("writes what is queued and counted", async () => {
+  it("writes what is queued, with what was joined to it", async () => {
     const bench = await openBench();
-    await bench.accept("a");
-    bench.groupCommit.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
-    const last = bench.accept("b");
+    const answers = [bench.accept("a"), bench.accept("a"), bench.accept("b")];
     await bench.groupCommit.close();
-    expect(await last).toMatchObject({ outcome: "accepted" });
-    expect((await bench.events())[0]?.duplicates).toBe(2);
-    bench.groupCommit.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
-    await bench.clock.advance(2_000);
-    expect((await bench.events())[0]?.duplicates).toBe(2);
+    expect(await Promise.all(answers)).toMatchObject([
+      { outcome: "accepted" },
+      { outcome: "duplicate" },
+      { outcome: "accepted" },
+    ]);
+    expect((await bench.events()).map(({ duplicates }) => duplicates)).toEqual([1, 0]);
+  });
+
+  it("refuses what was joined, with what it was joined to, once nothing is written any more", async () => {
+    const bench = await openBench();
+    bench.recorder.gate = new Promise(() => {});
+    void bench.accept("first");
+    await rounds();
+    const waiting = [bench.accept("a"), bench.accept("a")].map((answer) => answer.catch(({ code }) => code));
+    const closed = bench.groupCommit.close();
+    await bench.clock.advance(5_000);
+    await closed;
+    expect(await Promise.all(waiting)).toEqual(["closed", "closed"]);
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { NewEvent } from "../../src/inbox/record.ts";
 import type { Turn } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, deferred, openBench, outbound, quarantine, rounds } from "./bench.ts";
@@ -190,35 +191,46 @@ describe("Batcher", () => {
     await bench.expectNothingLeaked();
   });
 
-  it("counts repeats once a second per event, with the newest timestamp (RCV-6)", async () => {
+  it("joins identical deliveries that wait together, and counts them with the newest timestamp (RCV-6)", async () => {
     const bench = await openBench();
-    const first = await bench.accept("a");
-    if (first.outcome === "failed") throw first.error;
     const signedAt = bench.clock.now();
-    for (const offset of [5, 9, 7])
-      bench.groupCommit.repeat({ event: first.event, count: 1, signedAt: signedAt + offset });
-    await bench.acceptMany(3, "traffic");
-    await bench.clock.advance(999);
-    expect(bench.recorder.turns.flatMap((turn) => turn.repeats)).toEqual([]);
-    await bench.clock.advance(1);
-    expect(bench.recorder.turns.flatMap((turn) => turn.repeats)).toEqual([
-      { event: first.event, count: 3, signedAt: signedAt + 9 },
+    const offsets = [0, 5, 9, 7];
+    const answers = await Promise.all(offsets.map((offset) => bench.accept("a", 1, { signedAt: signedAt + offset })));
+    expect(bench.recorder.turns.flatMap((turn) => turn.accepts)).toMatchObject([
+      { signedAt, repeats: { count: 3, signedAt: signedAt + 9 } },
     ]);
+    expect(answers.map(({ outcome }) => outcome)).toEqual(["accepted", "duplicate", "duplicate", "duplicate"]);
+    expect(answers.slice(1)).toMatchObject(Array(3).fill({ event: 1, state: "pending", conflict: false, signedAt }));
     expect((await bench.events())[0]?.duplicates).toBe(3);
-    bench.groupCommit.repeat({ event: first.event, count: 1, signedAt });
-    await bench.clock.advance(1_000);
+    expect((await bench.accept("a")).outcome).toBe("duplicate");
+    expect(bench.recorder.turns).toHaveLength(2);
     expect((await bench.events())[0]?.duplicates).toBe(4);
   });
 
-  it("keeps the repeats of a failed turn", async () => {
+  it.each([
+    ["message", { lane: { apiClientId: "apc_7", tag: "outbound", messageId: "b" } as const }],
+    ["client", { lane: { apiClientId: "apc_8", tag: "outbound", messageId: "a" } as const }],
+    ["kind of lane", { lane: { apiClientId: "apc_7", tag: "inbound", messageId: "a" } as const }],
+    ["sequence", { sequence: 2 }],
+    ["type", { eventType: "message.queued" }],
+    ["identity", { identity: "evt_2" }],
+    ["content", { digest: new Uint8Array(32) }],
+  ])("keeps deliveries apart that are equal in all but their %s", async (_, other) => {
     const bench = await openBench();
-    await bench.accept("a");
-    bench.groupCommit.repeat({ event: 1, count: 2, signedAt: bench.clock.now() });
+    const event = outbound(bench.clock, "a", 1, { identity: "evt_1" });
+    const accept = (one: NewEvent) =>
+      new Promise((resolve) => bench.groupCommit.accept(one, {}, (_error, acceptance) => resolve(acceptance)));
+    await Promise.all([accept(event), accept({ ...event, ...other })]);
+    expect(bench.recorder.turns.flatMap((turn) => turn.accepts)).toHaveLength(2);
+  });
+
+  it("fails what was joined with what it was joined to, and keeps none of it", async () => {
+    const bench = await openBench();
     bench.recorder.failNextTurns = 1;
-    await bench.clock.advance(1_000);
-    bench.groupCommit.repeat({ event: 1, count: 1, signedAt: bench.clock.now() });
-    await bench.clock.advance(1_000);
-    expect((await bench.events())[0]?.duplicates).toBe(3);
+    const answers = await Promise.allSettled([bench.accept("a"), bench.accept("a")]);
+    expect(answers.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(await bench.events()).toEqual([]);
+    expect(await bench.accept("a")).toMatchObject({ outcome: "accepted" });
   });
 
   it("goes on after a callback that throws, and the error surfaces", async () => {

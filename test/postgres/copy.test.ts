@@ -77,7 +77,7 @@ function eventOf(lane: number, sequence: number): NewEvent {
 function step<Tx>(store: InboxStore<Tx>, turn: Partial<Omit<Turn<Tx>, "claim">> & { limit?: number }) {
   const { limit = 0, ...rest } = turn;
   return store.step({
-    ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "hand_out", ...rest },
+    ...{ settles: [], accepts: [], quarantines: [], lateEvents: "hand_out", ...rest },
     quarantineQuota: { maxRows: 1_000, maxBytes: 1_000_000 },
     claim: { limit, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" },
   });

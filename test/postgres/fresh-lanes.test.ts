@@ -222,10 +222,7 @@ describe("a turn is run as any other", () => {
     ["that claims", (one) => one.step({ accepts: [one.of("a", 1)], claim: { limit: 1 } })],
     ["that claims a lane", (one) => one.step({ accepts: [one.of("a", 1)], claim: { lane: 1 } })],
     ["that quarantines", (one) => one.step({ accepts: [one.of("a", 1)], quarantines: [one.quarantine("{")] })],
-    [
-      "that counts repeats",
-      (one) => one.step({ accepts: [one.of("a", 1)], repeats: [{ event: 1, count: 1, signedAt: one.clock.now() }] }),
-    ],
+    ["that counts repeats", (one) => one.accept(one.of("a", 1, { repeats: { count: 1, signedAt: one.clock.now() } }))],
     [
       "that settles",
       async (one) => {

@@ -181,10 +181,9 @@ describe("postgresStore() with two processes at one lane", () => {
     const { meet, one, other, onesPool, othersPool } = await scene();
     await other.accept(other.event(1));
     const lease = await other.claimOne();
-    const repeats = [{ event: lease.event, count: 1, signedAt: one.clock.now() }];
     await meet(
       "flush",
-      () => one.step({ accepts: [one.of("new", 1)], repeats }),
+      () => one.accept(one.of("new", 1), one.event(1)),
       () => other.step({ settles: [other.complete(lease)], accepts: [other.of("new", 2)] }),
     );
     expect([onesPool.deadlocks, othersPool.deadlocks]).toEqual([0, 0]);
@@ -194,14 +193,11 @@ describe("postgresStore() with two processes at one lane", () => {
 
   it("counts repeats of each other's events without a deadlock", async () => {
     const { meet, one, other, onesPool, othersPool } = await scene();
-    const [a, b] = (await one.accept(one.of("a", 1), one.of("b", 1))).accepted.map((it) =>
-      "event" in it ? it.event : 0,
-    );
-    const repeat = (event: number | undefined) => [{ event: event ?? 0, count: 1, signedAt: one.clock.now() }];
+    await one.accept(one.of("a", 1), one.of("b", 1));
     await meet(
       "flush",
-      () => one.step({ accepts: [one.of("a", 1)], repeats: repeat(b) }),
-      () => other.step({ accepts: [other.of("b", 1)], repeats: repeat(a) }),
+      () => one.accept(one.of("a", 1), one.of("b", 1)),
+      () => other.accept(other.of("b", 1), other.of("a", 1)),
     );
     expect([onesPool.rollbacks, othersPool.rollbacks]).toEqual([0, 0]);
     expect((await one.find()).map(({ duplicates }) => duplicates)).toEqual([2, 2]);

@@ -24,25 +24,6 @@ describe("new lanes", () => {
     expect((await drained(all, "c")).toSorted()).toEqual([1, 1, 2, 2, 2]);
   });
 
-  it("runs a batch again that counts repeats too", async () => {
-    const all = await scene();
-    const { one, other, othersPool } = all;
-    const {
-      accepted: [known],
-    } = await one.accept(one.of("known", 1));
-    const event = known !== undefined && "event" in known ? known.event : 0;
-    const hold = othersPool.hold("write_lanes");
-    const repeats = [{ event, count: 1, signedAt: other.clock.now() }];
-    const accepting = other.step({ accepts: [other.of("m", 2)], repeats });
-    await hold.reached;
-    await one.accept(one.of("m", 1));
-    hold.release();
-    expect((await accepting).accepted).toMatchObject([{ outcome: "accepted" }]);
-    expect(othersPool.rollbacks).toBe(1);
-    expect((await one.store.stats()).counters).toMatchObject({ accepted: 3, duplicates: 1 });
-    expect((await drained(all)).toSorted()).toEqual([1, 1, 2]);
-  });
-
   it("reports a table that does not keep the created lanes", async () => {
     const { one, pool, schema } = await scene();
     await pool.query(`create function ${schema}.swallow() returns trigger language plpgsql as 'begin return null; end';

@@ -40,7 +40,6 @@ function turn(overrides: Partial<Turn<never>>): Turn<never> {
     settles: [],
     accepts: [],
     quarantines: [],
-    repeats: [],
     lateEvents: "record",
     quarantineQuota: { maxRows: 10, maxBytes: 1_000 },
     claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" },

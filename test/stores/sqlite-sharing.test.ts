@@ -136,8 +136,7 @@ describe("a file that others use too", () => {
     const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
     await store.step(turn({ settles }));
     await clock.advance(10_000);
-    const later = { signedAt: clock.now() };
-    await store.step(turn({ repeats: [{ event: leases[0]!.event, count: 1, ...later }] }));
+    await store.step(turn({ accepts: [event("a", 1, { signedAt: clock.now() })] }));
     const ages = { handledBodiesMs: 1, otherBodiesMs: 1, identitiesMs: 1, deadMs: 1 };
     expect(await store.prune({ ...ages, batch: 10 })).toMatchObject({ events: 1, lanes: 1 });
     const again = await store.step(turn({ accepts: [event("a")] }));

@@ -40,7 +40,7 @@ export function turn<Db = SqliteDatabase>(
   wish: Partial<Omit<Turn<Db>, "claim">> & { readonly claim?: Partial<ClaimRequest> } = {},
 ): Turn<Db> {
   return {
-    ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" },
+    ...{ settles: [], accepts: [], quarantines: [], lateEvents: "record" },
     quarantineQuota: { maxRows: 10, maxBytes: 100_000 },
     ...wish,
     claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary", ...wish.claim },

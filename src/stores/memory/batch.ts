@@ -1,6 +1,6 @@
 /** One batch on an inbox in memory: accepts events, claims lanes, and ends leases. */
 import { SetupError, StoreError } from "../../errors.ts";
-import { countDuplicates, type LateEvents, signedTimeOf } from "../../inbox/lane.ts";
+import type { LateEvents } from "../../inbox/lane.ts";
 import { claimOrder, laneIsDue } from "../../inbox/lane-port.ts";
 import {
   type Claimed,
@@ -19,7 +19,6 @@ import type {
   LeaseRef,
   QuarantineAnswer,
   QuarantineQuota,
-  Repeat,
   Settle,
   SettleResult,
   Turn,
@@ -32,7 +31,6 @@ import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantin
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
   const { claim } = turn;
   const settled = turn.settles.map((request) => settle(lanes, request));
-  for (const repeat of turn.repeats) countRepeat(lanes, repeat);
   const claimed: Claimed = { leased: [], retired: [] };
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
@@ -91,20 +89,12 @@ function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEven
   // A pruned or erased body cannot be compared.
   const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
   const conflict = differs && !sameContent(bodies.raw, incoming.raw);
-  const isFirst = countDuplicate(lanes.tally, first, signedTimeOf(incoming), conflict);
+  const isFirst = countDuplicate(lanes.tally, first, incoming, conflict);
   if (isFirst && bodies !== undefined) {
     const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
     bodies.conflict = { digest, raw, signedAt: incoming.signedAt, at: lanes.now };
   }
   return duplicateOf(first, conflict);
-}
-
-/** Counts duplicates that the core answered from its cache. */
-function countRepeat({ state, tally }: MemoryLanes, repeat: Repeat): void {
-  const event = state.events.get(repeat.event);
-  if (event === undefined) return;
-  event.duplicates += repeat.count;
-  countDuplicates(tally, event, repeat);
 }
 
 function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {

@@ -1,12 +1,12 @@
 /** The content of an inbox in memory, and how its rows are found, made and shown. */
 import type { Arrival } from "../../inbox/lane.ts";
+import { laneKeyText } from "../../inbox/lane-key.ts";
 import type { Tally } from "../../inbox/lane-port.ts";
 import {
   bySequence,
   type LaneEvent,
   type LaneState,
   LoadedLanes,
-  laneKeyText,
   type Mutable,
   NO_BODY,
   newLane,

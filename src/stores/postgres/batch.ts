@@ -1,6 +1,6 @@
 /** Runs a batch (`Turn`) as one transaction: locks and reads lanes, decides everything, and writes what changed. */
 
-import { countDuplicates, type LateEvents, signedTimeOf } from "../../inbox/lane.ts";
+import type { LateEvents } from "../../inbox/lane.ts";
 import { isOfSource } from "../../inbox/lane-key.ts";
 import { claimOrder, laneIsDue } from "../../inbox/lane-port.ts";
 import {
@@ -20,7 +20,6 @@ import type {
   Acceptance,
   ClaimRequest,
   QuarantineAnswer,
-  Repeat,
   Settle,
   SettleResult,
   Turn,
@@ -99,7 +98,6 @@ export async function runBatch(
   const storedEvents = idsIn(claimedEvents).filter((id) => !indexes.has(id));
   const stored = await readBodies(session, storedEvents);
   const bodyOf = (id: number): Body => stored.get(id) ?? bodyOfNew(turn.accepts[indexes.get(id) ?? -1]);
-  await countRepeats(work, turn.repeats);
   await session.conclude(() => work.flush());
   return {
     settled,
@@ -232,7 +230,7 @@ export async function acceptAll(
     const first = knownEvent(lane, incoming);
     if (first !== undefined) {
       const conflict = differing.has(index) || differs(incoming, first, bodies.get(first.id));
-      const isFirstConflict = countDuplicate(work.sheet, first, signedTimeOf(incoming), conflict);
+      const isFirstConflict = countDuplicate(work.sheet, first, incoming, conflict);
       if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
@@ -366,33 +364,4 @@ function quarantineAnswer(row: KeepRow | undefined): QuarantineAnswer {
   if (row?.kept === true) return "held";
   // A body that fits but was not kept came through another signer meanwhile, which this statement did not see.
   return row?.fits === true ? "duplicate" : "full";
-}
-
-// Repeats: duplicates that the core answered from its cache.
-
-/**
- * Locks no lane: only the count of a settled event changes. Events are locked in the order of their ids, together with those that the
- * batch itself writes, or two batches could wait for each other.
- */
-const LOCK_EVENTS = `select id from {}.event where id = any(array(
-    select unnest($1::bigint[]) union select id from {}.event where lane = any($2::bigint[])
-  )) order by id for update`;
-const COUNT_REPEATS = `update {}.event e set duplicates = duplicates + new.count
-  from unnest($1::bigint[], $2::int[]) as new (id, count) where e.id = new.id returning e.id, e.signed`;
-
-/** Call it right before the decisions are written. */
-async function countRepeats(work: Workspace, repeats: readonly Repeat[]): Promise<void> {
-  if (repeats.length === 0) return;
-  const { session, sheet, byId } = work;
-  // A transaction that creates the same lane may wait for these rows: lanes come before events, as everywhere.
-  await work.writeNewLanes();
-  const ids = repeats.map(({ event }) => event);
-  await session.rows("lock_rows", LOCK_EVENTS, [ids, [...byId.keys()]]);
-  const values = [ids, repeats.map(({ count }) => count)];
-  const rows = await session.rows<{ id: number; signed: number }>("repeats", COUNT_REPEATS, values);
-  const signed = new Map(rows.map((row) => [row.id, row.signed]));
-  for (const repeat of repeats) {
-    const signedAt = signed.get(repeat.event);
-    if (signedAt !== undefined) countDuplicates(sheet, { signedAt }, repeat);
-  }
 }

@@ -3,8 +3,7 @@
  * its next step can be decided without reading anything.
  */
 import { gapBefore, PLACES } from "../../inbox/gap.ts";
-import { isSharedLane, ORDERS } from "../../inbox/lane-key.ts";
-import { laneKeyText } from "../../inbox/lane-state.ts";
+import { isSharedLane, laneKeyText, ORDERS } from "../../inbox/lane-key.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
 import { STATE, STATUS } from "../database.ts";
@@ -185,14 +184,14 @@ function isUnsent(error: unknown): boolean {
   return error instanceof TypeError || error instanceof NamesMissing;
 }
 
-function acceptsAlone({ accepts, settles, quarantines, repeats, claim }: Turn<PgClient>): boolean {
-  const others = settles.length + quarantines.length + repeats.length + claim.limit;
+function acceptsAlone({ accepts, settles, quarantines, claim }: Turn<PgClient>): boolean {
+  const others = settles.length + quarantines.length + claim.limit;
   return accepts.length > 0 && others === 0 && claim.lane === undefined;
 }
 
 /** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
-function isFirst({ lane, sequence, gapWaitMs, filtered }: NewEvent, { firstSequence }: InboxRules): boolean {
-  if (filtered) return false;
+function isFirst({ lane, sequence, gapWaitMs, filtered, repeats }: NewEvent, { firstSequence }: InboxRules): boolean {
+  if (filtered || repeats !== undefined) return false;
   const order = ORDERS[lane.tag];
   if (order === "position") return gapWaitMs === 0;
   return gapBefore({ order, cursor: null, firstSequence, isSettled: () => false }, { sequence }) === null;

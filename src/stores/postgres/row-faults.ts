@@ -23,7 +23,7 @@ export async function runBatchCarefully(inbox: PgInbox, turn: Turn<PgClient>, an
     return await run(inbox, turn, answered);
   } catch (error) {
     if (!isRowFault(error)) throw error;
-    const nothing = { settles: [], accepts: [], quarantines: [], repeats: [], claim: { ...turn.claim, limit: 0 } };
+    const nothing = { settles: [], accepts: [], quarantines: [], claim: { ...turn.claim, limit: 0 } };
     const tryWith = (rows: Partial<Turn<PgClient>>) => rehearse(inbox, { ...turn, ...nothing, ...rows });
     const accepts = await refusedAmong(turn.accepts, inbox, (rows) => tryWith({ accepts: rows }));
     const quarantines = await refusedAmong(turn.quarantines, inbox, (rows) => tryWith({ quarantines: rows }));

@@ -25,9 +25,7 @@ const FIXED = columns(
 const CHANGING =
   columns(`state smallint, outcome smallint, keep smallint, finished bigint, attempts int, started bigint,
   late boolean, forced boolean, duplicates int, conflict boolean, gap_wait bigint, error_code text, error text, has_body boolean`);
-/** Indexes into the changing values. Duplicates are counted without locking the lane, so the column is added to and not set. */
-export const DUPLICATES = 8;
-/** The first of two values that a lane keeps while its event is leased. */
+/** Index into the changing values: the first of two that a lane keeps while its event is leased. */
 export const ATTEMPTS = 4;
 const NEW_EVENT: Columns = [...FIXED, ...CHANGING];
 /** All columns. The last ones are for sources besides the messaging service, and null for its events. */
@@ -94,20 +92,14 @@ export function asBuffer(raw: Uint8Array): Buffer {
 const insert = (table: string, columns: Columns, offset: number, more = "") =>
   `insert into {}.${table} (${columnNames(columns)}) select * from ${unnested(columns, offset)} ${more} returning 1`;
 /** The first condition is for the planner, which would scan the whole table while it does not know the number of rows. */
-const update = (table: string, columns: Columns, offset: number, assignments = assigned(columns)) =>
-  `update {}.${table} t set ${assignments} from ${unnested(columns, offset)} as new (${columnNames(columns)})
+const update = (table: string, columns: Columns, offset: number) =>
+  `update {}.${table} t set ${assigned(columns)} from ${unnested(columns, offset)} as new (${columnNames(columns)})
    where t.id = any($${offset + 1}::bigint[]) and t.id = new.id returning 1`;
-
-const EVENT_ASSIGNED = assigned(EVENT).replace(
-  "duplicates = new.duplicates",
-  "duplicates = t.duplicates + new.duplicates",
-);
 
 /** Sorted, because a transaction waits here for another one that creates the same lane. */
 const SORTED = "order by 2, 3, 4";
 /** Fails when a lane exists already: `on conflict do nothing` would cost the server 5 µs for each lane. */
 const insertLanes = (offset: number): string => insert("lane", NEW_LANE, offset, SORTED);
-const INSERT_LANES = insertLanes(0);
 /** Creates the lanes that do not exist, idle. */
 const MAKE_LANES = insert(
   "lane",
@@ -129,7 +121,7 @@ const PARTS = [
   { columns: NEW_LANE, write: insertLanes, names: true },
   { columns: NEW_EVENT, write: (offset: number) => insert("event", NEW_EVENT, offset), names: true },
   { columns: BODY, write: (offset: number) => insert("body", BODY, offset) },
-  { columns: EVENT, write: (offset: number) => update("event", EVENT, offset, EVENT_ASSIGNED) },
+  { columns: EVENT, write: (offset: number) => update("event", EVENT, offset) },
   { columns: LANE, write: (offset: number) => update("lane", LANE, offset) },
   {
     columns: GAP,
@@ -146,7 +138,7 @@ const PARTS = [
 const NOT_KEPT = "22012";
 const TAKEN = "23505";
 
-/** Whether `INSERT_LANES`, alone or as part of a statement, failed because a lane exists already. */
+/** Whether the insert of new lanes failed because one exists already. */
 function isLaneTaken(error: unknown): boolean {
   return sqlState(error) === TAKEN && (error as { table?: unknown }).table === "lane";
 }
@@ -211,17 +203,6 @@ export class LaneAppeared extends Error {
     super("Another transaction created the lane first.");
     this.lanes = lanes;
   }
-}
-
-/** Writes new lanes before the statement that writes everything else, in their final state. @throws LaneAppeared */
-export async function writeLanes(session: PgSession, lanes: readonly Values[]): Promise<void> {
-  try {
-    const made = await session.rows("write_lanes", INSERT_LANES, transposed(NEW_LANE, lanes));
-    if (made.length === lanes.length) return;
-  } catch (error) {
-    if (!isLaneTaken(error)) throw error;
-  }
-  throw new LaneAppeared(lanes);
 }
 
 /**

@@ -23,13 +23,11 @@ import {
   asBuffer,
   attemptValues,
   changingValues,
-  DUPLICATES,
   fixedValues,
   flushStatement,
   isLaneNotMade,
   LaneAppeared,
   sourceValues,
-  writeLanes,
 } from "./statements.ts";
 
 /** A lane to lock or create, by the key of the database and that of the store contract. */
@@ -59,8 +57,6 @@ export class Workspace {
   /** Events that were leased when they were read. */
   readonly #leased = new Set<EventId>();
   readonly #gaps = new Map<object, number | null>();
-  /** New lanes that are already stored. */
-  readonly #written = new Set<LaneState>();
   readonly #bodies: Values[] = [];
   readonly #headedBodies: Values[] = [];
   readonly #conflicts: Values[] = [];
@@ -153,17 +149,6 @@ export class Workspace {
     this.#conflicts.push([event, asBuffer(digest), signedAt, this.loaded.now, asBuffer(raw)]);
   }
 
-  /** Writes the new lanes before the rest, once everything is decided. @throws LaneAppeared, as `flush()` */
-  async writeNewLanes(): Promise<void> {
-    const lanes = [...this.#lanes].flatMap(([lane, before]) => (before === null ? [lane] : []));
-    if (lanes.length === 0) return;
-    await writeLanes(
-      this.session,
-      lanes.map((lane) => this.#newLane(lane)),
-    );
-    for (const lane of lanes) this.#written.add(lane);
-  }
-
   /**
    * Writes every row that changed, once, in one statement. The attempts of the lanes are all new, because old ones are not read.
    * Resolves with the number of the transaction, or null when nothing changed.
@@ -205,8 +190,8 @@ export class Workspace {
     const attempts: Values[] = [];
     for (const [lane, before] of this.#lanes) {
       const now = this.#laneValues(lane);
-      if (before === null && !this.#written.has(lane)) newLanes.push(this.#newLane(lane));
-      else if (before !== null && !same(before, now)) lanes.push([lane.id, ...now]);
+      if (before === null) newLanes.push(this.#newLane(lane));
+      else if (!same(before, now)) lanes.push([lane.id, ...now]);
       this.sheet.gauge("blocked", Number(now[0] === STATUS.blocked) - Number(before?.[0] === STATUS.blocked));
       for (const event of lane.events) this.#addEvent(event, rows);
       for (const gap of lane.gaps) {
@@ -215,8 +200,6 @@ export class Workspace {
       }
       attempts.push(...lane.attempts.map(attemptValues));
     }
-    // In the order in which repeats lock events: they wait for these rows, and these rows for them.
-    rows.events.sort((a, b) => Number(a[0]) - Number(b[0]));
     return { newLanes, ...rows, lanes, gaps, attempts };
   }
 
@@ -253,8 +236,7 @@ export class Workspace {
       const rest = sourceValues(event);
       if (rest === null) newEvents.push(values);
       else ofSources.push([...values, ...rest]);
-    } else if (this.#isToWrite(event, before, now))
-      events.push([event.id, ...now.with(DUPLICATES, Number(now[DUPLICATES]) - Number(before[DUPLICATES]))]);
+    } else if (this.#isToWrite(event, before, now)) events.push([event.id, ...now]);
   }
 
   /** A claim alone writes no event: the lane keeps the attempts until the lease ends. */

@@ -1,6 +1,6 @@
-/** One write transaction of the core's: settles, repeats, due lanes, then what is accepted. */
+/** One write transaction of the core's: settles, due lanes, then what is accepted. */
 
-import { type Arrival, acceptedAs, countDuplicates, leaseOf, signedTimeOf } from "../../inbox/lane.ts";
+import { type Arrival, acceptedAs, countDuplicates, leaseOf, repeatsWith } from "../../inbox/lane.ts";
 import { isOfSource } from "../../inbox/lane-key.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
 import type { EventId, LaneId, NewEvent, NewQuarantine } from "../../inbox/record.ts";
@@ -11,7 +11,6 @@ import type {
   LeaseRef,
   QuarantineAnswer,
   QuarantineQuota,
-  Repeat,
   Settle,
   SettleResult,
   Turn,
@@ -67,7 +66,6 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   const { claim } = turn;
   const lanes = new SqliteLanes(work);
   const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(lanes, request));
-  for (const repeat of turn.repeats) countRepeat(lanes, repeat);
   const claimed: Claimed = { leases: [], retired: [] };
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
@@ -410,6 +408,7 @@ function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased
   );
   if (changes === 0) return false;
   tally.take("next_event");
+  if (incoming.repeats !== undefined) work.sql.countDuplicates.run(incoming.repeats.count, id);
   if (arrival.state === "done") work.sql.finishEvent.run(STATE.done, OUTCOME.filtered, KEEP.identity, now, id);
   else if (head === undefined) work.sql.insertBody.run(id, raw);
   else work.sql.insertHeadedBody.run(id, raw, head);
@@ -454,8 +453,9 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
   // Once the body is pruned or erased there is nothing to compare with.
   const body = first.digest.equals(digest) ? undefined : sql.body.get(first.id);
   const conflict = body !== undefined && !sameContent(body.raw, raw);
-  sql.countDuplicates.get(1, first.id);
-  countDuplicates(tally, first, { signedAt: signedTimeOf(incoming), count: 1 });
+  const repeats = repeatsWith(incoming);
+  sql.countDuplicates.run(repeats.count, first.id);
+  countDuplicates(tally, first, repeats);
   if (conflict) {
     tally.count("conflicts");
     if (first.conflict === 0) {
@@ -474,12 +474,6 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
     conflict,
     ...(first.reference !== undefined && { reference: first.reference }),
   };
-}
-
-/** Counts duplicates that the core answered from its cache. */
-function countRepeat({ work, tally }: SqliteLanes, repeat: Repeat): void {
-  const event = work.sql.countDuplicates.get(repeat.count, repeat.event);
-  if (event !== undefined) countDuplicates(tally, event, repeat);
 }
 
 function newEntry({ tally, now }: SqliteLanes, { incoming, arrival: { sequence, late, state } }: Placed): SqliteEntry {

@@ -147,7 +147,7 @@ export const SQL = {
     where lane = ? and seq >= ? and state = 0 and late = 0 and forced = 0`,
   body: "select raw from oncehook_body where event = ?",
   ofSource: `select identity, (select head from oncehook_body where event = oncehook_event.id) as head from oncehook_event where id = ?`,
-  countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ? returning signed as signedAt",
+  countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ?",
   markConflict: "update oncehook_event set conflict = 1 where id = ?",
   insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
   fillGaps: "update oncehook_gap set filled = ? where lane = ? and hi >= ? and lo <= ? and filled is null",
@@ -222,7 +222,6 @@ type Rows = {
   heldSince: { readonly since: number | null };
   body: { readonly raw: Buffer };
   ofSource: SourceRow;
-  countDuplicates: { readonly signedAt: number };
   dueLanes: KeyedLaneRow;
   expiredLanes: KeyedLaneRow;
   expiredLease: { readonly due: 1 };

@@ -145,12 +145,14 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(accepted[1]).toMatchObject({ outcome: "duplicate", conflict: false });
     bench.expect(await bench.at(1)).toMatchObject({ conflict: false, duplicates: 1 });
   }),
-  it("counts the repeats that were answered from a cache", async (bench) => {
-    await bench.accept(bench.event(1));
-    const { id, signedAt } = await bench.at(1);
-    await bench.step({ repeats: [{ event: id, count: 3, signedAt }] });
-    bench.expect(await bench.store.stats()).toMatchObject({ serviceResigns: false, counters: { duplicates: 3 } });
-    await bench.step({ repeats: [{ event: id, count: 2, signedAt: signedAt + 60_000 }] });
+  it("counts the repeats that come with a new event, and with one that it knows (RCV-6)", async (bench) => {
+    const signedAt = bench.clock.now();
+    await bench.accept(bench.event(1, { repeats: { count: 3, signedAt } }));
+    bench.expect((await bench.at(1)).duplicates).toBe(3);
+    const { serviceResigns, counters } = await bench.store.stats();
+    bench.expect([serviceResigns, counters.accepted, counters.duplicates]).toEqual([false, 1, 3]);
+    const { accepted } = await bench.accept(bench.event(1, { repeats: { count: 1, signedAt: signedAt + 60_000 } }));
+    bench.expect(accepted).toMatchObject([{ outcome: "duplicate" }]);
     bench.expect((await bench.at(1)).duplicates).toBe(5);
     const stats = await bench.store.stats();
     bench.expect(stats).toMatchObject({ serviceResigns: true, newestSignedAt: signedAt + 60_000 });

@@ -164,7 +164,7 @@ export class Bench {
     const { lane, note, ...rest } = wish;
     const key: LaneKey = { apiClientId: "client", tag: "outbound", messageId: "m", ...lane };
     const eventType = wish.eventType ?? "message.sent";
-    const raw = wish.raw ?? bytes(JSON.stringify({ eventType, ...key, sequence, note: note ?? "" }));
+    const raw = wish.raw ?? bytes(JSON.stringify({ note: note ?? "" }));
     const now = this.clock.now();
     return {
       ...{ sequence, eventType, occurredAt: now, signedAt: now, gapWaitMs: 90_000 },
@@ -192,7 +192,7 @@ export class Bench {
   ): Promise<TurnResult> {
     const claim = { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
     return this.store.step({
-      ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "hand_out" },
+      ...{ settles: [], accepts: [], quarantines: [], lateEvents: "hand_out" },
       quarantineQuota: { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 },
       ...turn,
       claim: { ...claim, ...turn.claim },

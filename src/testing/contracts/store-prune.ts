@@ -6,7 +6,7 @@ const NOTHING = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
 /** Lets days pass while the service goes on sending: its timestamps move with the clock. */
 async function days(bench: Bench, count: number): Promise<void> {
   await bench.clock.advance(count * DAY + 1);
-  await bench.step({ repeats: [{ event: (await bench.at(1, "witness")).id, count: 1, signedAt: bench.clock.now() }] });
+  await bench.accept(bench.of("witness", 1));
 }
 
 /** Leases an event that is never recovered. Its repeats bring the newest timestamps, and no claim returns it. */

@@ -2,13 +2,17 @@
 import type { NewEvent } from "../../inbox/record.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, needing, POLICY } from "./store-bench.ts";
 
-interface Wish extends Partial<Pick<NewEvent, "eventType" | "head" | "untimed" | "externalReference">> {
+interface Wish extends Partial<Pick<NewEvent, "eventType" | "head" | "untimed" | "externalReference" | "repeats">> {
   readonly source?: string;
   readonly body?: string;
 }
 
 /** An event of the source `billing`, alone in its lane. */
-function event(bench: Bench, identity: string, { source = "billing", body = identity, ...rest }: Wish = {}): NewEvent {
+function event(
+  bench: Bench,
+  identity: string,
+  { source = "billing", body = "the same", ...rest }: Wish = {},
+): NewEvent {
   const lane = { apiClientId: source, tag: "single", messageId: identity } as const;
   return bench.event(0, {
     eventType: "invoice.paid",
@@ -61,7 +65,7 @@ export const sourceCases: readonly ContractCase[] = [
   }),
   it("keeps the headers of an event with its body: claimed, found, exported, replayed, erased and pruned together", async (bench) => {
     const head = '{"x-type":"push"}';
-    await bench.accept(event(bench, "evt_1", { head }), event(bench, "evt_2"), bench.event(1));
+    await bench.accept(event(bench, "evt_1", { head, body: "evt_1" }), event(bench, "evt_2"), bench.event(1));
     const leases = await bench.claim();
     bench.expect(leases.map((lease) => lease.head)).toEqual([head, null, null]);
     bench.expect((await bench.find()).map((found) => found.head)).toEqual([head, null, null]);
@@ -99,8 +103,7 @@ export const sourceCases: readonly ContractCase[] = [
     await bench.accept(event(bench, "evt_1", { untimed }));
     bench.clock.advance(60_000);
     await bench.accept(event(bench, "evt_1", { untimed }));
-    const [found] = await bench.find();
-    await bench.step({ repeats: [{ event: found?.id ?? 0, count: 3, signedAt: null }] });
+    await bench.accept(event(bench, "evt_1", { untimed, repeats: { count: 2, signedAt: null } }));
     const body = bench.quarantine("{", { scope: "source:billing", untimed });
     await bench.step({ quarantines: [body] });
     const { newestSignedAt, serviceResigns, counters } = await bench.store.stats();
