@@ -161,6 +161,11 @@ export class Leases {
     return new Promise((resolve) => void this.#watches.add({ leases: new Set(this.#byLane.values()), resolve }));
   }
 
+  /** None is held any more, as when the inbox was replaced. Handlers that run are aborted. */
+  loseAll(): void {
+    for (const held of [...this.#waiting, ...(this.#flow?.held ?? []), ...this.#running.keys()]) this.#drop(held);
+  }
+
   stopRenewing(): void {
     this.#renewal?.cancel();
     this.#renewal = null;

@@ -92,7 +92,7 @@ export function reportEnd<Tx>(
   const { lease, settle, verdict } = completion;
   attemptOf(lease)?.ended(attemptReport(completion, status));
   if (status !== "settled") {
-    logger.warn({ eventId: lease.event, epoch: lease.epoch }, "A lease was lost before its event was completed.");
+    logger.warn({ eventId: lease.event }, "A lease was lost before its event was completed.");
     return events.ended(lease.event, "put_back");
   }
   if (verdict.kind === "failed") {
@@ -169,6 +169,11 @@ export class Waiters {
 
   ended(event: EventId, ending: ClaimEnding): void {
     for (const listener of [...(this.#byEvent.get(event) ?? [])]) listener(ending);
+  }
+
+  /** Their events are gone. */
+  endAll(): void {
+    for (const event of [...this.#byEvent.keys()]) this.ended(event, "put_back");
   }
 }
 

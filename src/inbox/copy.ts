@@ -273,9 +273,9 @@ export class ContentReader {
       if (event.raw !== null) content.bodies++;
       if (event.conflicting !== null) content.conflicts++;
     }
-    const { id, key, cursor, status, readyAt, gapSince, epoch, peer, externalReference } = lane;
+    const { id, key, cursor, status, readyAt, gapSince, peer, externalReference } = lane;
     this.#add(
-      [id, key.apiClientId, key.tag, key.messageId, cursor, status, readyAt, gapSince, epoch, peer, externalReference],
+      [id, key.apiClientId, key.tag, key.messageId, cursor, status, readyAt, gapSince, peer, externalReference],
       events.map(eventFacts),
       gaps.map(({ from, to, skippedAt, filledAt }) => [from, to, skippedAt, filledAt]),
       attempts.map((a) => [a.eventId, a.attempt, a.at, Math.round(a.durationMs), plain(a.errorCode), plain(a.error)]),

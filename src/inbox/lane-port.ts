@@ -14,7 +14,8 @@ export interface Lane {
   /** Null exactly when the lane is idle or blocked. */
   readyAt: number | null;
   gapSince: number | null;
-  epoch: number;
+  /** Of the lease, or of the last one. 0 before the first. */
+  token: number;
   /** The instance that holds the lease; null exactly when not leased. */
   holder: string | number | null;
   /** The event under lease; null exactly when not leased. */

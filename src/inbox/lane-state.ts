@@ -54,7 +54,7 @@ export function newLane(id: number, key: LaneKey): LaneState {
     status: "idle",
     readyAt: null,
     gapSince: null,
-    epoch: 0,
+    token: 0,
     peer: null,
     externalReference: null,
     holder: null,

@@ -1,4 +1,6 @@
 /** The rules of a lane: how events come into it, which one is leased, how a lease ends, and what an operator does to it. The same for every store. */
+
+import { randomToken } from "../internal/clock.ts";
 import {
   type Arming,
   ATTEMPTS_EXHAUSTED,
@@ -139,7 +141,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     }
     if (!outOfPlace) moveCursor(lane, event.sequence);
     schedule(lane, "leased", port.now + leaseMs);
-    lane.epoch++;
+    lane.token = randomToken();
     lane.holder = port.holder;
     lane.leased = event.id;
     return { kind: "leased", event, outOfOrder, missing: before };
@@ -238,7 +240,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   /** The event of a lease that this instance still holds. Null if it is lost. An expired lease is not lost for that. */
   heldEvent(lane: L | undefined, ref: LeaseRef): E | null {
     const { holder } = this.#port;
-    if (lane === undefined || lane.leased !== ref.event || lane.epoch !== ref.epoch || lane.holder !== holder)
+    if (lane === undefined || lane.leased !== ref.event || lane.token !== ref.token || lane.holder !== holder)
       return null;
     const event = this.#port.event(lane, ref.event);
     return event?.state === "pending" ? event : null;
@@ -385,7 +387,7 @@ export function leaseOf(
 ): Lease {
   return {
     lane: lane.id,
-    epoch: lane.epoch,
+    token: lane.token,
     event: event.id,
     key,
     identity,

@@ -189,7 +189,6 @@ export interface LaneRecord {
   readonly status: LaneStatus;
   readonly readyAt: number | null;
   readonly gapSince: number | null;
-  readonly epoch: number;
   readonly peer: string | null;
   readonly externalReference: string | null;
   /** In ascending (sequence, id). */

@@ -222,10 +222,11 @@ export interface ClaimRequest {
   readonly lane?: LaneId;
 }
 
-/** Identifies a lease. The epoch is the fencing token. */
+/** Identifies a lease. */
 export interface LeaseRef {
   readonly lane: LaneId;
-  readonly epoch: number;
+  /** Random, and new with each lease: a number that grows would come again after a restore or a failover of the inbox. */
+  readonly token: number;
   readonly event: EventId;
 }
 
@@ -285,7 +286,7 @@ export interface Failure {
   readonly durationMs: number;
 }
 
-/** How a claim ends. The store does it only if epoch, holder, event and state still match. */
+/** How a claim ends. The store does it only if token, holder, event and state still match. */
 export type Settle<Tx> =
   | {
       readonly kind: "complete";

@@ -1,6 +1,6 @@
 /** Claims lanes, runs their events and stores how they ended: at most `concurrency` handlers at once, one event of a lane at a time. */
 import { setImmediate as nextRound } from "node:timers/promises";
-import { type Clock, sleep, type Timer } from "../internal/clock.ts";
+import { atMost, type Clock, sleep, type Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import {
   type DrainOptions,
@@ -23,6 +23,8 @@ import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "
 
 /** A lane that is due now may be another process's: a drain that waits does not ask for it all the time. */
 const SHORTEST_WAIT_MS = 10;
+/** How long batches may last before the inbox is opened anew. */
+const REOPEN_MS = 5_000;
 /** A drain that waits for parked lanes looks so often whether the worker is paused. */
 const LONGEST_STEP_MS = 1_000;
 
@@ -94,8 +96,12 @@ export class Worker<Tx> implements ClaimDriver {
 
   start(): void {
     this.#started = true;
-    this.#stopWaking = this.#store.onWake?.(() => this.#poke()) ?? null;
+    this.#listen();
     this.#poke();
+  }
+
+  #listen(): void {
+    this.#stopWaking = this.#store.onWake?.(() => this.#poke()) ?? null;
   }
 
   pause(): void {
@@ -108,6 +114,24 @@ export class Worker<Tx> implements ClaimDriver {
   resume(): void {
     this.#paused = false;
     this.#poke();
+  }
+
+  /** Gives up all leases, and claims nothing until `reopen` has ended. */
+  async whileReopening(reopen: () => Promise<void>): Promise<void> {
+    const wasPaused = this.#paused;
+    this.#paused = true;
+    this.#onDemand.cancelAll();
+    this.#leases.loseAll();
+    this.#drains.endAll();
+    await atMost(this.#options.clock, REOPEN_MS, this.groupCommit.idle());
+    this.#stopWaking?.();
+    try {
+      await reopen();
+    } finally {
+      if (this.#started) this.#listen();
+      this.#paused = wasPaused;
+      this.#poke();
+    }
   }
 
   /** Stops claiming, returns leases that have not started, and resolves when the others have ended or `timeoutMs` has passed. */

@@ -1,4 +1,5 @@
-/** The one place that reads the time or sets a timer, so that tests can pass a clock of their own. */
+/** The one place that reads the time, sets a timer or draws a number, so that tests can pass a clock of their own. */
+import { randomFillSync } from "node:crypto";
 
 /** An opaque timer, as given by `Clock.setTimeout`. */
 export interface Timer {
@@ -45,6 +46,21 @@ export async function atMost(clock: Clock, ms: number, work: Promise<unknown>): 
 export type Random = () => number;
 
 export const systemRandom: Random = Math.random;
+
+const TOKEN_BYTES = 6;
+const tokens = Buffer.alloc(256 * TOKEN_BYTES);
+let nextToken = tokens.length;
+
+/** A random number that is never given twice, as good as: 0 to 2^48 - 1. Many are drawn at once, because one costs as much as a hundred. */
+export function randomToken(): number {
+  if (nextToken === tokens.length) {
+    randomFillSync(tokens);
+    nextToken = 0;
+  }
+  const token = tokens.readUIntBE(nextToken, TOKEN_BYTES);
+  nextToken += TOKEN_BYTES;
+  return token;
+}
 
 /** Resolves after `ms`, or as soon as `signal` aborts. Keeps the process alive until then, because the caller awaits it. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {

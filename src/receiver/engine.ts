@@ -6,7 +6,7 @@ import type { Registered, Released } from "../inbox/handlers.ts";
 import { EventLog } from "../inbox/instrumentation.ts";
 import { ORDERS } from "../inbox/lane-key.ts";
 import { placeFields } from "../inbox/masking.ts";
-import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
+import type { EventId, NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
 import { Worker } from "../inbox/worker.ts";
 import { atMost, type Timer } from "../internal/clock.ts";
@@ -55,6 +55,8 @@ export class Engine<Tx> {
   /** The store refused it. `at` is monotonic. */
   #refused: { readonly at: number; readonly error: unknown } | null = null;
   #warnedAboutLate = false;
+  /** Of the events that were accepted. */
+  #highestId = 0;
 
   constructor(options: ResolvedReceiverOptions<Tx>, inUse: InUse<Tx>) {
     this.options = options;
@@ -228,11 +230,13 @@ export class Engine<Tx> {
 
   accept(event: NewEvent, parsed: object): Promise<StoredAcceptance> {
     this.inUse.entries.freeze();
+    const highestBefore = this.#highestId;
     return new Promise((resolve, reject) => {
       this.worker.groupCommit.accept(event, parsed, (error, acceptance) => {
         if (acceptance === null) return reject(this.#notStored(error));
         if (acceptance.outcome === "failed") return reject(this.#notStored(acceptance.error));
         this.#acceptFailedAt = null;
+        if (acceptance.outcome !== "duplicate") this.#noteNewId(acceptance.event, highestBefore);
         this.#eventLog?.accepted(event, acceptance.event, acceptance.outcome);
         const { outcome } = acceptance;
         if (outcome !== "duplicate" && outcome !== "late" && acceptance.gapBegins) this.#hooks.waits(acceptance.lane);
@@ -267,6 +271,32 @@ export class Engine<Tx> {
   /** An operator acted: events may have become ready. */
   afterAct(): void {
     this.worker.groupCommit.poke();
+  }
+
+  /** Ids of events only grow, except where an older state of the inbox took its place, as after a restore or a failover. */
+  #noteNewId(id: EventId, highestBefore: EventId): void {
+    if (id > highestBefore) this.#highestId = Math.max(this.#highestId, id);
+    else if (this.#highestId >= highestBefore) this.#inboxReplaced();
+  }
+
+  #inboxReplaced(): void {
+    const { store, logger } = this.options;
+    this.#highestId = 0;
+    this.#admission = null;
+    logger.error(
+      { code: "inbox_replaced", location: store.location },
+      "An older state of the inbox took its place, as after a restore or a failover. It is opened anew, and leases of the state before are given up. Ask the sender to repeat what was accepted since that older state.",
+    );
+    this.#opening = this.worker
+      .whileReopening(async () => {
+        await store.close();
+        await this.#open();
+      })
+      .catch((error: unknown) => {
+        this.#opening = null;
+        logger.error(placeFields(error), "The inbox could not be opened anew; the next delivery tries again.");
+      });
+    this.waiters.endAll();
   }
 
   async #open(): Promise<void> {

@@ -33,7 +33,7 @@ export function bodyShape(raw: Uint8Array | null, reveal: boolean): ShownBody | 
   return reveal ? exportedBody(raw) : { masked: maskedBody(raw) };
 }
 
-export function summaryShape({ id, key, peer, externalReference, epoch: _epoch, ...facts }: LaneSummary) {
+export function summaryShape({ id, key, peer, externalReference, ...facts }: LaneSummary) {
   return {
     lane: id,
     ...keyShape(key, false),
@@ -47,7 +47,7 @@ export type SummaryShape = ReturnType<typeof summaryShape>;
 
 /** The facts about a message, without its events. */
 export function laneShape(lane: LaneRecord, reveal: boolean) {
-  const { id, key, peer, externalReference, epoch: _epoch, events: _events, gaps: _gaps, attempts: _, ...facts } = lane;
+  const { id, key, peer, externalReference, events: _events, gaps: _gaps, attempts: _, ...facts } = lane;
   return {
     lane: id,
     ...keyShape(key, reveal),

@@ -57,6 +57,7 @@ export class Upkeep {
   }
 
   start(): void {
+    if (this.#isRunning) return;
     this.#every("heartbeat", HEARTBEAT_MS, () => this.#beat());
     this.#every("prune", PRUNE_MS, () => this.#pruneAll());
     const alerts = this.#alerts;

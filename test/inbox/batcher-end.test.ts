@@ -58,7 +58,7 @@ describe("Batcher.close()", () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
     const bench = await openBench({ clock });
     const settle = () =>
-      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
+      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, token: 1, event: 1 }, delayMs: 0 }, () => {});
     bench.recorder.failNextTurns = 1;
     settle();
     await rounds();
@@ -102,7 +102,7 @@ describe("Batcher.close()", () => {
     const bench = await openBench();
     await bench.groupCommit.close();
     const settled = await new Promise((resolve) => {
-      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, resolve);
+      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, token: 1, event: 1 }, delayMs: 0 }, resolve);
     });
     expect(settled).toEqual({ status: "lost" });
     await rounds();
@@ -113,7 +113,7 @@ describe("Batcher.close()", () => {
     const bench = await openBench();
     const settled: unknown[] = [];
     const settle = (event: number) => {
-      const lease = { lane: event, epoch: 1, event };
+      const lease = { lane: event, token: 1, event };
       bench.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, (result) => settled.push([event, result]));
     };
     bench.recorder.failNextTurns = 2;
@@ -151,7 +151,7 @@ describe("Batcher.idle()", () => {
   it("is not idle while a settle waits for its next try", async () => {
     const bench = await openBench();
     bench.recorder.failNextTurns = 1;
-    bench.groupCommit.settle({ kind: "release", lease: { lane: 1, epoch: 1, event: 1 }, delayMs: 0 }, () => {});
+    bench.groupCommit.settle({ kind: "release", lease: { lane: 1, token: 1, event: 1 }, delayMs: 0 }, () => {});
     await rounds();
     let isIdle = false;
     void bench.groupCommit.idle().then(() => {

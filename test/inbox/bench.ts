@@ -43,7 +43,7 @@ function recordingLogger(lines: LogLine[]): Logger {
 export class Recorder<Tx> {
   readonly turns: Turn<Tx>[] = [];
   readonly results: TurnResult[] = [];
-  /** Leases handed out and not yet settled, by lane and epoch. */
+  /** Leases handed out and not yet settled, by lane and token. */
   readonly outstanding = new Map<string, Lease>();
   /** Answers of leases that were settled or lost more than once. */
   readonly doubled: string[] = [];
@@ -100,12 +100,12 @@ export class Recorder<Tx> {
     const result = await inner.step(turn);
     for (const [index, { lease, kind }] of turn.settles.entries()) {
       if (result.settled[index]?.status === "effect_failed") continue;
-      const key = `${lease.lane}/${lease.epoch}`;
+      const key = `${lease.lane}/${lease.token}`;
       if (this.#settledOnce.has(key)) this.doubled.push(`${key} ${kind}`);
       this.#settledOnce.add(key);
       this.outstanding.delete(key);
     }
-    for (const lease of result.leases) this.outstanding.set(`${lease.lane}/${lease.epoch}`, lease);
+    for (const lease of result.leases) this.outstanding.set(`${lease.lane}/${lease.token}`, lease);
     this.results.push(result);
     if (this.failAfterCommit > 0) {
       this.failAfterCommit--;

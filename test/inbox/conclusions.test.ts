@@ -9,7 +9,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
 const key = { apiClientId: "apc_7", tag: "outbound", messageId: "m" } as const;
-const lease = { lane: 1, epoch: 4, event: 3, key, sequence: 2, eventType: "message.sent", attempt: 5 } as Lease;
+const lease = { lane: 1, token: 4, event: 3, key, sequence: 2, eventType: "message.sent", attempt: 5 } as Lease;
 const notice = { eventId: 3, lane: key, sequence: 2, eventType: "message.sent" };
 const thrown = new Error("no");
 const verdict = failed(thrown, null);
@@ -48,7 +48,7 @@ describe("reportEnd() and reportRetired()", () => {
     const { told, ended } = scene();
     ended(dead, "lost");
     expect(told).toEqual([
-      ["log", { eventId: 3, epoch: 4 }, "A lease was lost before its event was completed."],
+      ["log", { eventId: 3, token: 4 }, "A lease was lost before its event was completed."],
       ["ended", 3, "put_back"],
     ]);
   });

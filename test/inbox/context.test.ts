@@ -6,7 +6,7 @@ import type { Lease } from "../../src/inbox/store.ts";
 import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 
 const lease: Lease = {
-  ...{ lane: 7, epoch: 3, event: 11, identity: null, sequence: 4, eventType: "message.failed", attempt: 2 },
+  ...{ lane: 7, token: 3, event: 11, identity: null, sequence: 4, eventType: "message.failed", attempt: 2 },
   key: { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1" },
   ...{ acceptedAt: 1_000, signedAt: 900, late: false, forced: true, outOfOrder: true },
   missing: { from: 2, to: 3 },
@@ -29,7 +29,7 @@ describe("LeaseContext", () => {
     const context = new LeaseContext<never>(lease, silentLogger, TRANSACTIONAL);
     const identity = hash("sha256", '["o","apc_7","msg_1",4,"message.failed"]');
     expect([context.identity, context.identity]).toEqual([identity, identity]);
-    expect(new LeaseContext<never>({ ...lease, attempt: 9, epoch: 9 }, silentLogger, TRANSACTIONAL).identity).toBe(
+    expect(new LeaseContext<never>({ ...lease, attempt: 9, token: 9 }, silentLogger, TRANSACTIONAL).identity).toBe(
       identity,
     );
   });

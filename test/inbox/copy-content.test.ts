@@ -98,7 +98,7 @@ const AUDITS: readonly [AuditRecord, AuditRecord] = [
 ];
 const LANE: TransferredLane = {
   ...{ id: 1, key: { apiClientId: "apc_7", tag: "outbound", messageId: "m" }, cursor: 2, status: "idle" },
-  ...{ readyAt: null, gapSince: null, epoch: 3, peer: null, externalReference: null },
+  ...{ readyAt: null, gapSince: null, peer: null, externalReference: null },
   ...{ events: [EVENTS[0]], gaps: [GAPS[0]], attempts: [ATTEMPTS[0]] },
 };
 

@@ -9,7 +9,7 @@ const noLeases = () => {
   const options = { concurrency: 4, leaseMs: 30_000, clock: createFakeClock(), logger: silentLogger };
   return new Leases({ extend: async () => [] }, options, () => {});
 };
-const lease = (lane: number, epoch: number) => ({ lane, epoch }) as Lease;
+const lease = (lane: number, token: number) => ({ lane, token }) as Lease;
 
 describe("Leases", () => {
   it("keeps a claim made anew when the older one is let go, and tells them apart", async () => {

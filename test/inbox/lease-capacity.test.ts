@@ -31,7 +31,7 @@ function scene(concurrency = 4) {
   const leases = new Leases({ extend }, { concurrency, leaseMs: 30_000, clock, logger }, ({ event }) => {
     lost.push(event);
   });
-  const add = (event: number) => leases.add({ lane: event, epoch: 1, event } as Lease, null);
+  const add = (event: number) => leases.add({ lane: event, token: 1, event } as Lease, null);
   return { clock: fake, leases, add, extended, losing, lost, lines, failing, asked, timers: () => timers };
 }
 

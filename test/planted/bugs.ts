@@ -162,7 +162,7 @@ const BY_HAND: readonly Bug[] = [
     edits: [
       edit(
         "src/inbox/lane.ts",
-        "lane.leased !== ref.event || lane.epoch !== ref.epoch || lane.holder !== holder",
+        "lane.leased !== ref.event || lane.token !== ref.token || lane.holder !== holder",
         'holder === ""',
       ),
       edit("src/inbox/lane.ts", 'return event?.state === "pending" ? event : null;', "return event;"),
@@ -437,7 +437,7 @@ const BY_HAND: readonly Bug[] = [
     ],
   },
   {
-    name: "epoch not checked on SQLite",
+    name: "token not checked on SQLite",
     room: "settle",
     tests: "test/stores/sqlite.test.ts",
     caughtBy: "sim",
@@ -446,7 +446,7 @@ const BY_HAND: readonly Bug[] = [
       edit(
         "src/stores/sqlite/lanes.ts",
         "const event = lanes.rules.heldEvent(lane, ref);",
-        "const event = lanes.rules.heldEvent(lane, { ...ref, epoch: lane?.epoch ?? ref.epoch });",
+        "const event = lanes.rules.heldEvent(lane, { ...ref, token: lane?.token ?? ref.token });",
       ),
     ],
   },

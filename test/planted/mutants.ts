@@ -82,9 +82,9 @@ export const MUTANTS: readonly FoundMutant[] = [
     name: "heldEvent: !== to ===",
     edit: {
       file: "src/inbox/lane.ts",
-      find: "if (lane === undefined || lane.leased !== ref.event || lane.epoch !== ref.epoch || lane.holder !== holder)",
+      find: "if (lane === undefined || lane.leased !== ref.event || lane.token !== ref.token || lane.holder !== holder)",
       replace:
-        "if (lane === undefined || lane.leased !== ref.event || lane.epoch !== ref.epoch || lane.holder === holder)",
+        "if (lane === undefined || lane.leased !== ref.event || lane.token !== ref.token || lane.holder === holder)",
     },
     caughtBy: "operators",
     tests: "test/stores/memory.test.ts",
@@ -605,9 +605,9 @@ export const UNSEEN: readonly Mutant[] = [
     name: "endWith: = to <> in SQL",
     edit: {
       file: "src/stores/postgres/end-lease.ts",
-      find: "where l.id = $1::bigint and l.epoch = $2::int and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}",
+      find: "where l.id = $1::bigint and l.token = $2::bigint and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}",
       replace:
-        "where l.id = $1::bigint and l.epoch <> $2::int and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}",
+        "where l.id = $1::bigint and l.token <> $2::bigint and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}",
     },
   },
   {

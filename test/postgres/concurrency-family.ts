@@ -231,7 +231,7 @@ export class PostgresFamily {
     while ((await this.number("select count(*) from {}.event where state <> 1 and state = 0").catch(() => 1)) > 0) {
       if (performance.now() > deadline) {
         const left =
-          await this.rows(`select l.id, l.status, l.ready_at, l.cursor, l.epoch, l.holder, l.leased, e.id as event,
+          await this.rows(`select l.id, l.status, l.ready_at, l.cursor, l.token, l.holder, l.leased, e.id as event,
           e.seq, e.attempts, e.gap_wait from {}.event e join {}.lane l on l.id = e.lane where e.state = 0 limit 5`);
         throw new Error(`Events were still pending after ${timeoutMs} ms: ${JSON.stringify(left)}`);
       }

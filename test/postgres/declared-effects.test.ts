@@ -112,7 +112,7 @@ describe("declared effects on Postgres", () => {
     const others = Array.from({ length: 3 * scene.length }, (_, index) => `other ${index + 10}`);
     const [a, lost, twice, deferred, guarded, z, ...rest] = await leases(store, ...scene, ...others);
     await sql(`insert into public.${schema}_note values ('taken')`);
-    await sql(`update ${schema}.lane set epoch = epoch + 1 where id = ${lost?.lane}`);
+    await sql(`update ${schema}.lane set token = token + 1 where id = ${lost?.lane}`);
     const child = { text: `insert into public.${schema}_child values ($1)`, values: ["nobody"] };
     const settled = await settle(
       store,
@@ -269,8 +269,8 @@ describe("declared effects on Postgres", () => {
 describe("the end of a lease in one statement", () => {
   /** What is in the tables, without numbers of names and without times. */
   const rowsOf = (schema: string) =>
-    sql(`select l.status, l.ready_at is null as idle, l.cursor, l.gap_since is null as no_gap, l.epoch, l.holder, l.leased,
-        l.leased_epoch, l.leased_attempts, l.leased_started, e.seq, e.state, e.outcome, e.keep, e.finished is null as open, e.attempts,
+    sql(`select l.status, l.ready_at is null as idle, l.cursor, l.gap_since is null as no_gap, l.token > 0 as has_token, l.holder, l.leased,
+        l.leased_attempts, l.leased_started, e.seq, e.state, e.outcome, e.keep, e.finished is null as open, e.attempts,
         e.started is null as unstarted, e.late, e.forced
       from ${schema}.lane l join ${schema}.event e on e.lane = l.id order by l.id, e.id`);
   const tallyOf = (schema: string) =>

@@ -29,8 +29,12 @@ async function openAt(clock: FakeClock): Promise<OpenInbox> {
 }
 
 /** All rows of the tables that the fast paths write to. */
+/** All but the tokens of leases, which are random. */
 function rowsOf({ db }: OpenInbox): Record<string, unknown[]> {
-  return Object.fromEntries(TABLES.map((table) => [table, db.prepare(`select * from oncehook_${table}`).all()]));
+  const rows = (table: string) => db.prepare(`select * from oncehook_${table}`).all() as { token?: number }[];
+  return Object.fromEntries(
+    TABLES.map((table) => [table, rows(table).map((row) => ({ ...row, token: (row.token ?? 0) > 0 }))]),
+  );
 }
 
 const at = (sequence: number, wish: Partial<NewEvent> = {}): NewEvent =>
@@ -142,7 +146,7 @@ describe("completeLast()", () => {
     ["where another event waits behind it", [], [at(1), at(2)], {}],
     ["where another event of the same sequence waits", [], [at(1), at(1, { eventType: "message.other" })], {}],
     ["where a late event waits", [at(4), "wait"], [at(5), at(2)], {}],
-    ["of an earlier epoch", [], [at(1)], { epoch: 0 }],
+    ["of another token", [], [at(1)], { token: 0 }],
     ["of another event", [], [at(1)], { event: 2 }],
     ["of another lane", [], [at(1)], { lane: 2 }],
   ];

@@ -52,6 +52,7 @@ function isWithout(lane: LaneState, types: readonly string[]): boolean {
 
 /** A lane is removed with its last event, so it always has one. */
 function summaryOf({
+  token: _token,
   holder: _holder,
   leased: _leased,
   gaps: _gaps,
@@ -176,6 +177,7 @@ function take(state: MemoryState, { lanes, quarantined, audit, totals }: ImportP
 function takeLane(state: MemoryState, { events, gaps, attempts, ...facts }: TransferredLane): void {
   const lane: LaneState = {
     ...facts,
+    token: 0,
     holder: null,
     leased: null,
     events: [],

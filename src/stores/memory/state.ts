@@ -184,7 +184,7 @@ export function eventRecord(state: MemoryState, event: LaneEvent): EventRecord {
 }
 
 export function laneRecord(state: MemoryState, lane: LaneState): LaneRecord {
-  const { holder: _holder, leased: _leased, events, gaps, attempts, ...facts } = lane;
+  const { token: _token, holder: _holder, leased: _leased, events, gaps, attempts, ...facts } = lane;
   return {
     ...facts,
     events: events.toSorted(bySequence).map((event) => eventRecord(state, event)),

@@ -35,11 +35,11 @@ export interface EffectOpening extends Opening {
 }
 
 /** Guard first: a lost lease runs no effect. A text, because a plan that is kept could date from a time when the table was small. */
-export function opening({ access, instance }: PgInbox, { lane, epoch, event }: LeaseRef): string {
+export function opening({ access, instance }: PgInbox, { lane, token, event }: LeaseRef): string {
   return `${BEGIN}; select ${CLOCK} as now, pg_current_xact_id()::text as transaction,
     json_build_array(${KEPT.map((name) => `current_setting('${name}')`).join(", ")}) as kept,
     (${limit("statement_timeout")}), (${limit("idle_in_transaction_session_timeout")}),
-    exists (select 1 from ${access.schema}.lane where id = ${lane} and epoch = ${epoch} and leased = ${event} and holder = ${instance}
+    exists (select 1 from ${access.schema}.lane where id = ${lane} and token = ${token} and leased = ${event} and holder = ${instance}
       and status + 0 = ${STATUS.leased}) as held`;
 }
 

@@ -38,7 +38,7 @@ const MOST_SUSPICIONS = 5;
 const UNFINISHED: SettleResult = { status: "unfinished" };
 
 const IS_DONE = `select 1 from {}.event e join {}.lane l on l.id = e.lane
-  where l.id = $1::bigint and l.epoch = $2::int and e.id = $3::bigint and e.state = ${STATE.done}`;
+  where l.id = $1::bigint and l.token = $2::bigint and e.id = $3::bigint and e.state = ${STATE.done}`;
 const FATE = "select pg_xact_status($1::text::xid8) as fate";
 const STILL_THERE = { text: "select 1", query_timeout: CONNECT_MS };
 /** The SQLSTATE for a transaction number in the future: this is a different server, which does not know the transaction. */
@@ -87,8 +87,9 @@ export class EffectSettles {
   readonly #slots: Slots;
   readonly #executables: Executables;
   readonly #writes: DeclaredWrites;
-  readonly #jobs = new Map<string, Job>();
-  readonly #interrupted = new Map<string, Interrupted>();
+  /** By the token of the lease, as below. */
+  readonly #jobs = new Map<number, Job>();
+  readonly #interrupted = new Map<number, Interrupted>();
   readonly #closing = new AbortController();
 
   constructor(inbox: PgInbox) {
@@ -105,10 +106,10 @@ export class EffectSettles {
     const asked = turn.settles.flatMap((request, index) =>
       request.kind === "complete" && request.effects.length > 0 ? [{ request, index }] : [],
     );
-    const begun = asked.flatMap(({ request }) => (this.#jobs.has(keyOf(request.lease)) ? [] : [this.#begin(request)]));
+    const begun = asked.flatMap(({ request }) => (this.#jobs.has(request.lease.token) ? [] : [this.#begin(request)]));
     await this.#waitFor(begun);
     return new Map(
-      asked.map(({ request, index }) => [index, this.#jobs.get(keyOf(request.lease))?.result ?? UNFINISHED]),
+      asked.map(({ request, index }) => [index, this.#jobs.get(request.lease.token)?.result ?? UNFINISHED]),
     );
   }
 
@@ -116,7 +117,7 @@ export class EffectSettles {
   passed(turn: Turn<PgClient>, answered: Answered): void {
     for (const [index, { status }] of answered) {
       const lease = turn.settles[index]?.lease;
-      if (lease !== undefined && status !== "unfinished") this.#jobs.delete(keyOf(lease));
+      if (lease !== undefined && status !== "unfinished") this.#jobs.delete(lease.token);
     }
   }
 
@@ -135,7 +136,7 @@ export class EffectSettles {
   }
 
   #begin(request: Completion): Job {
-    const key = keyOf(request.lease);
+    const key = request.lease.token;
     const ended = this.#inbox
       .during(async () => {
         if (!this.#interrupted.has(key) && isDeclared(request)) {
@@ -159,15 +160,15 @@ export class EffectSettles {
     return job;
   }
 
-  async #pause(key: string): Promise<void> {
-    const times = this.#interrupted.get(key)?.times ?? 0;
+  async #pause(token: number): Promise<void> {
+    const times = this.#interrupted.get(token)?.times ?? 0;
     if (times < 2) return;
     const pauseMs = Math.min(PAUSE_MS.first * 2 ** (times - 2), PAUSE_MS.longest);
     await sleep(this.#inbox.context.clock, pauseMs, this.#closing.signal);
   }
 
   async #settle(request: Completion, trial: Trial): Promise<SettleResult> {
-    const key = keyOf(request.lease);
+    const key = request.lease.token;
     const before = this.#interrupted.get(key) ?? NEVER;
     let { suspicions } = before;
     const result = await this.#try(request, trial).catch(async (error: unknown) => {
@@ -185,7 +186,7 @@ export class EffectSettles {
   }
 
   async #try(request: Completion, trial: Trial): Promise<SettleResult> {
-    const key = keyOf(request.lease);
+    const key = request.lease.token;
     const fate = await this.#fateOf(key);
     if (fate === "in progress") return UNFINISHED;
     const inbox = this.#inbox;
@@ -281,14 +282,14 @@ export class EffectSettles {
 
   /** Whether an unanswered commit happened: no other claim came after this lease, and its event is done. */
   async #isDone(session: PgSession, lease: LeaseRef): Promise<boolean> {
-    if (this.#interrupted.get(keyOf(lease))?.mayBeDone !== true) return false;
-    const rows = await session.rows("is_done", IS_DONE, [lease.lane, lease.epoch, lease.event]);
+    if (this.#interrupted.get(lease.token)?.mayBeDone !== true) return false;
+    const rows = await session.rows("is_done", IS_DONE, [lease.lane, lease.token, lease.event]);
     return rows.length > 0;
   }
 
   /** The outcome of a commit that was not answered. */
-  async #fateOf(key: string): Promise<string | null> {
-    const transaction = this.#interrupted.get(key)?.transaction ?? null;
+  async #fateOf(token: number): Promise<string | null> {
+    const transaction = this.#interrupted.get(token)?.transaction ?? null;
     if (transaction === null) return null;
     try {
       const [row] = await withSession(this.#inbox.access, ({ rows }) =>
@@ -311,8 +312,4 @@ function isSuspect(error: unknown, { hasBegun, transaction }: Trial): boolean {
   if (!hasBegun) return false;
   if (error instanceof EffectFailed) return !error.isRefused;
   return !refusesWrites(error) && !(transaction !== null && isUnanswered(error));
-}
-
-function keyOf({ lane, epoch, event }: LeaseRef): string {
-  return `${lane} ${epoch} ${event}`;
 }

@@ -42,17 +42,17 @@ const AT = "coalesce($5::bigint, (extract(epoch from statement_timestamp()) * 10
 const endWith = (next: string, isReady: string) => `with lane_ended as (
     update {}.lane l set status = case when n.seq is null then ${STATUS.idle} else ${STATUS.ready} end,
       ready_at = case when n.seq is null then null else least(${AT}, greatest(n.accepted, ${AT} - ${FRESH_MS})) end, gap_since = null, holder = null,
-      leased = null, leased_epoch = null, leased_attempts = null, leased_started = null
+      leased = null, leased_attempts = null, leased_started = null
     from (select 1) as always left join (${next}) n on true
-    where l.id = $1::bigint and l.epoch = $2::int and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}
+    where l.id = $1::bigint and l.token = $2::bigint and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}
       and ($7::text is null or pg_current_xact_id()::text = $7)
       and (n.seq is null or n.late or not n.forced and ${isReady})
     returning l.ready_at),
   event_ended as (
     update {}.event e set state = ${STATE.done}, outcome = ${OUTCOME.handled}, finished = ${AT},
       keep = case when e.has_body then ${KEEP.handled} else ${KEEP.identity} end,
-      attempts = case when l.leased_epoch = l.epoch then l.leased_attempts else e.attempts end,
-      started = case when l.leased_epoch = l.epoch then l.leased_started else e.started end
+      attempts = coalesce(l.leased_attempts, e.attempts),
+      started = case when l.leased_attempts is null then e.started else l.leased_started end
     from {}.lane l where e.id = $3::bigint and l.id = $1::bigint and e.state + 0 = ${STATE.pending} returning 1),
   tally as (
     insert into {}.tally as t (instance, slot, pending, handled) values ($4::int, $6::smallint, -1, 1)
@@ -121,9 +121,9 @@ export class Executables {
 
   /** Ends the lease, after what precedes it in its transaction. @param transaction - its number; null for whatever it is */
   endLease(lease: Completion["lease"], holder: Holder, transaction: string | null): string {
-    const { lane, epoch, event, key } = lease;
+    const { lane, token, event, key } = lease;
     const now = holder.now === null ? null : Math.round(holder.now);
-    const values = [lane, epoch, event, holder.instance, now, holder.slot, transaction];
+    const values = [lane, token, event, holder.instance, now, holder.slot, transaction];
     const end = this.execute(isSharedLane(key.tag) ? "end_of_shared" : "end", ...values);
     return `${this.execute("lock", lane)}; ${end}`;
   }

@@ -13,9 +13,8 @@ import { GAP, NEW_LANE, WHOLE_EVENT } from "./statements.ts";
 
 /** The columns of a lane about its leased event. */
 export interface LeaseRow {
-  readonly epoch: number;
+  readonly token: number;
   readonly leased: number | null;
-  readonly leased_epoch: number | null;
   readonly leased_attempts: number | null;
   readonly leased_started: number | null;
 }
@@ -232,7 +231,6 @@ export function laneFacts(row: PgLaneRow, apiClientId: string) {
     status: statusWord(row.status),
     readyAt: row.ready_at,
     gapSince: row.gap_since,
-    epoch: row.epoch,
     peer: nullableText(row.peer),
     externalReference: nullableText(row.reference),
   };
@@ -240,7 +238,7 @@ export function laneFacts(row: PgLaneRow, apiClientId: string) {
 
 /** Field by field: with a spread, a later write to a lane changes the hidden class of all lanes, at 10 µs each. */
 function toLane(names: Names, row: PgLaneRow): LaneState {
-  const { id, key, cursor, status, readyAt, gapSince, epoch, peer, externalReference } = laneFacts(
+  const { id, key, cursor, status, readyAt, gapSince, peer, externalReference } = laneFacts(
     row,
     names.client(row.client),
   );
@@ -251,7 +249,7 @@ function toLane(names: Names, row: PgLaneRow): LaneState {
     status,
     readyAt,
     gapSince,
-    epoch,
+    token: row.token,
     peer,
     externalReference,
     holder: row.holder,
@@ -293,8 +291,8 @@ export function eventOfRow(lane: LaneState, row: PgEventRow, eventType: string):
 
 /** Copies the attempts of a leased event from its lane, which keeps them until the lease ends. */
 export function takeLease(event: LaneEvent, lane: LeaseRow): void {
-  if (event.id !== lane.leased || lane.leased_epoch !== lane.epoch) return;
-  event.attempts = lane.leased_attempts ?? event.attempts;
+  if (event.id !== lane.leased || lane.leased_attempts === null) return;
+  event.attempts = lane.leased_attempts;
   event.startedAt = lane.leased_started;
 }
 

@@ -38,7 +38,7 @@ insert into tally (instance) values (0);
 create sequence lane_id;
 create table lane (
   id bigint primary key, client int not null, tag smallint not null, message bytea not null,
-  status smallint not null default 0, ready_at bigint, cursor bigint, gap_since bigint, epoch int not null default 0,
+  status smallint not null default 0, ready_at bigint, cursor bigint, gap_since bigint, token bigint not null default 0,
   holder int, leased bigint, peer bytea, reference bytea, unique (client, tag, message)
 ) with (fillfactor = 70);
 create index lane_due on lane (ready_at, id) where status >= 3;
@@ -99,11 +99,10 @@ const parkedLanes = "create index lane_parked on lane (status, id) where status 
 
 /**
  * Schema 4: the lane stores what a claim changes about an event, its attempts and their start, until the lease ends; then the event stores
- * it. So a claim writes only the lane, which it writes anyway. `leased_epoch` is the epoch of the claim: a claim of an older version writes
- * the event, and leaves outdated values here. An older version that takes over a lease does not count an attempt that only the lane has.
+ * it. So a claim writes only the lane, which it writes anyway.
  */
 const attemptsOfLeases = `
-alter table lane add column leased_epoch int, add column leased_attempts int, add column leased_started bigint;
+alter table lane add column leased_attempts int, add column leased_started bigint;
 `;
 
 /**

@@ -33,7 +33,7 @@ import { idsOf, type Names } from "./names.ts";
 import type { PgSession } from "./session.ts";
 
 /** The columns and joined tables of an event, as `recordOf` needs them. */
-const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.epoch, l.leased, l.leased_epoch, l.leased_attempts, l.leased_started,
+const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.leased, l.leased_attempts, l.leased_started,
   b.raw, b.head, k.name as kind_name, c.name as client_name
   from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
   left join {}.body b on b.event = e.id`;
@@ -71,7 +71,7 @@ export async function readLane(session: PgSession, names: Names, ref: LaneKey | 
   if (row === undefined) return null;
   const [lane] = await readLanes(session, names, [row]);
   if (lane === undefined) return null;
-  const { holder: _holder, leased: _leased, ...facts } = lane;
+  const { token: _token, holder: _holder, leased: _leased, ...facts } = lane;
   const bodies = await readBodies(session, idsIn(lane.events));
   const events = lane.events.toSorted(bySequence).map((event) => toEventRecord(event, bodies.get(event.id) ?? NO_BODY));
   return { ...facts, events, attempts: await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]) };

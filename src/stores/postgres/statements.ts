@@ -33,8 +33,8 @@ export const WHOLE_EVENT: Columns = [...NEW_EVENT, ...columns("untimed boolean, 
 const EVENT: Columns = [...columns("id bigint"), ...CHANGING];
 /** Identifies a lane. A lane with these columns alone is idle. */
 const KEY = columns("id bigint, client int, tag smallint, message bytea");
-const LANE_STATE = columns(`status smallint, ready_at bigint, cursor bigint, gap_since bigint, epoch int, holder int,
-  leased bigint, leased_epoch int, leased_attempts int, leased_started bigint, peer bytea, reference bytea`);
+const LANE_STATE = columns(`status smallint, ready_at bigint, cursor bigint, gap_since bigint, token bigint, holder int,
+  leased bigint, leased_attempts int, leased_started bigint, peer bytea, reference bytea`);
 export const NEW_LANE: Columns = [...KEY, ...LANE_STATE];
 const LANE: Columns = [...columns("id bigint"), ...LANE_STATE];
 const BODY = columns("event bigint, raw bytea");

@@ -52,7 +52,7 @@ export async function exportLaneRows(
   const attempts = await session.rows<AttemptRecord & { readonly lane: number }>("export_attempts", ATTEMPTS, values);
   const attemptsOf = new Map<number, AttemptRecord[]>(lanes.map(({ id }) => [id, []]));
   for (const { lane, ...attempt } of attempts) attemptsOf.get(lane)?.push(attempt);
-  return lanes.map(({ holder: _holder, leased, events, ...facts }) => ({
+  return lanes.map(({ token: _token, holder: _holder, leased, events, ...facts }) => ({
     ...facts,
     ...withoutLease(
       facts,
@@ -74,7 +74,7 @@ async function readConflicts(session: PgSession, events: readonly LaneEvent[]) {
 
 const TABLES = {
   lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,
-    gap_since bigint, epoch int, peer bytea, reference bytea`),
+    gap_since bigint, peer bytea, reference bytea`),
   event: WHOLE_EVENT,
   body: HEADED_BODY,
   conflict: CONFLICT,
@@ -181,10 +181,10 @@ async function insert(session: PgSession, table: Table, rows: readonly Values[])
 }
 
 function laneValues(names: Names, lane: TransferredLane): Values {
-  const { id, key, status, readyAt, cursor, gapSince, epoch, peer, externalReference } = lane;
+  const { id, key, status, readyAt, cursor, gapSince, peer, externalReference } = lane;
   const { client, tag, message } = keyOf(names, key);
   const named = [nullableBytes(peer), nullableBytes(externalReference)];
-  return [id, client, tag, message, STATUS[status], readyAt, cursor, gapSince, epoch, ...named];
+  return [id, client, tag, message, STATUS[status], readyAt, cursor, gapSince, ...named];
 }
 
 function eventValues(names: Names, event: TransferredEvent, lane: number): Values {

@@ -210,19 +210,19 @@ export class Workspace {
 
   /** Rounds the due time: waits of the application may have fractions of a millisecond, which an integer column refuses. */
   #laneValues(lane: LaneState): Values {
-    const { status, cursor, gapSince, epoch, holder, peer, externalReference } = lane;
+    const { status, cursor, gapSince, token, holder, peer, externalReference } = lane;
     const readyAt = lane.readyAt === null ? null : Math.round(lane.readyAt);
     const named = [nullableBytes(peer), nullableBytes(externalReference)];
-    return [STATUS[status], readyAt, cursor, gapSince, epoch, holder, ...this.#leaseValues(lane), ...named];
+    return [STATUS[status], readyAt, cursor, gapSince, token, holder, ...this.#leaseValues(lane), ...named];
   }
 
   /** Includes the attempts, unless the event is new and written with them. */
-  #leaseValues({ leased, epoch, events }: LaneState): Values {
+  #leaseValues({ leased, events }: LaneState): Values {
     if (leased === null) return NO_LEASE;
     const event = events.find(({ id }) => id === leased);
     return event !== undefined && this.#events.has(event)
-      ? [leased, epoch, event.attempts, event.startedAt]
-      : [leased, null, null, null];
+      ? [leased, event.attempts, event.startedAt]
+      : [leased, null, null];
   }
 
   #addEvent(event: LaneEvent, { newEvents, ofSources, events }: EventRows): void {
@@ -263,7 +263,7 @@ export async function openWorkspace(inbox: PgInbox, session: PgSession, slot = S
   return new Workspace(inbox, session, inbox.names.on(session), now, slot);
 }
 
-const NO_LEASE: Values = [null, null, null, null];
+const NO_LEASE: Values = [null, null, null];
 
 function same(a: Values, b: Values): boolean {
   return a.every((value, index) => {

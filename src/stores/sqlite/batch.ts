@@ -8,7 +8,6 @@ import type {
   Acceptance,
   ClaimRequest,
   Lease,
-  LeaseRef,
   QuarantineAnswer,
   QuarantineQuota,
   Settle,
@@ -199,8 +198,11 @@ export class AheadSettles {
   readonly #session: Session;
   readonly #own: SqliteDatabase;
   readonly #patience: Patience;
-  /** Committed here while the turn they belong to failed: the core asks again, and must not be told that they are lost. */
-  readonly #committed = new Map<string, SettleResult>();
+  /**
+   * By the token of the lease. Committed here while the turn they belong to failed: the core asks again, and must not be told that they are
+   * lost.
+   */
+  readonly #committed = new Map<number, SettleResult>();
 
   constructor(session: Session, own: SqliteDatabase, patience: Patience) {
     this.#session = session;
@@ -221,14 +223,14 @@ export class AheadSettles {
   remember(turn: Turn<SqliteDatabase>, plan: Plan): void {
     for (const [index, { lease }] of turn.settles.entries()) {
       const result = plan.answered.get(index);
-      if (result?.status === "settled") this.#committed.set(keyOf(lease), result);
+      if (result?.status === "settled") this.#committed.set(lease.token, result);
     }
   }
 
   #recall(plan: Plan, [index, { lease }]: Indexed): void {
-    const result = this.#committed.get(keyOf(lease));
+    const result = this.#committed.get(lease.token);
     if (result === undefined) return;
-    this.#committed.delete(keyOf(lease));
+    this.#committed.delete(lease.token);
     plan.answered.set(index, result);
   }
 
@@ -273,10 +275,6 @@ function isInUse(db: SqliteDatabase): boolean {
     // A closed one will not be free again: what is tried on it next says so.
     return db.open;
   }
-}
-
-function keyOf({ lane, epoch, event }: LeaseRef): string {
-  return `${lane} ${epoch} ${event}`;
 }
 
 /** How events are accepted in this transaction. */
@@ -426,7 +424,7 @@ function storeLane(lanes: SqliteLanes, { incoming, lane, isNew }: Placed): void 
     }
     return;
   }
-  const { id, client, tag, message, readyAt, cursor, gapSince, epoch, holder, leased } = lane;
+  const { id, client, tag, message, readyAt, cursor, gapSince, token, holder, leased } = lane;
   lanes.tally.take("next_lane");
   sql.insertLane.run(
     id,
@@ -437,7 +435,7 @@ function storeLane(lanes: SqliteLanes, { incoming, lane, isNew }: Placed): void 
     readyAt,
     cursor,
     gapSince,
-    epoch,
+    token,
     holder,
     leased,
     peer,
@@ -502,7 +500,7 @@ function newLane(id: number, tag: number): LaneRow {
     readyAt: null,
     cursor: null,
     gapSince: null,
-    epoch: 0,
+    token: 0,
     holder: null,
     leased: null,
     below: 0,

@@ -185,7 +185,7 @@ function complete(lanes: SqliteLanes, request: Complete): SettleResult {
  */
 export function completeLast({ work, tally }: SqliteLanes, { lease, outcome }: Omit<Complete, "effects">): boolean {
   const { sql, facts, now } = work;
-  if (sql.idleLane.run(lease.lane, lease.epoch, lease.event, facts.holder).changes === 0) return false;
+  if (sql.idleLane.run(lease.lane, lease.token, lease.event, facts.holder).changes === 0) return false;
   const keep = keepOf({ state: "done", outcome, hasBody: true });
   sql.finishEvent.run(STATE.done, OUTCOME[outcome], keep, now, lease.event);
   tally.count(outcome);
@@ -341,18 +341,18 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
 
   /** Writes nothing if nothing changed: most lanes stay as they are when an event arrives. */
   save(lane: SqliteLane): void {
-    const { stored, readyAt, cursor, gapSince, epoch, holder, leased, below, id } = lane;
+    const { stored, readyAt, cursor, gapSince, token, holder, leased, below, id } = lane;
     const status = STATUS[lane.status];
     if (status === stored.status && readyAt === stored.readyAt && cursor === stored.cursor && below === stored.below) {
-      if (gapSince === stored.gapSince && epoch === stored.epoch && leased === stored.leased) return;
+      if (gapSince === stored.gapSince && token === stored.token && leased === stored.leased) return;
     }
-    this.work.sql.updateLane.run(status, readyAt, cursor, gapSince, epoch, holder, leased, below, id);
+    this.work.sql.updateLane.run(status, readyAt, cursor, gapSince, token, holder, leased, below, id);
     this.tally.gauge("blocked", Number(status === STATUS.blocked) - Number(stored.status === STATUS.blocked));
     stored.status = status;
     stored.readyAt = readyAt;
     stored.cursor = cursor;
     stored.gapSince = gapSince;
-    stored.epoch = epoch;
+    stored.token = token;
     stored.leased = leased;
     stored.below = below;
   }
@@ -442,9 +442,9 @@ const ERASE_ERRORS = `update oncehook_event set error = null, keep = iif(state =
 
 /** Field by field, like every object of which there are many: see decision 22. */
 export function toLane(stored: LaneRow, { client, message }: Pick<KeyedLaneRow, "client" | "message">): SqliteLane {
-  const { id, tag, cursor, readyAt, gapSince, epoch, holder, leased, below, bare } = stored;
+  const { id, tag, cursor, readyAt, gapSince, token, holder, leased, below, bare } = stored;
   const status = statusWord(stored.status);
-  return { id, client, tag, message, bare, cursor, status, readyAt, gapSince, epoch, holder, leased, below, stored };
+  return { id, client, tag, message, bare, cursor, status, readyAt, gapSince, token, holder, leased, below, stored };
 }
 
 function toHead(row: HeadRow | undefined, late: boolean): SqliteEntry | null {

@@ -78,7 +78,7 @@ interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps
 }
 
 const LANE_FACTS = `l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
-  l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference`;
+  l.gap_since as gapSince, l.peer, l.reference as externalReference`;
 const LANE = `select ${LANE_FACTS} from oncehook_lane l join oncehook_client c on c.id = l.client`;
 
 /** Columns, joined tables and order of a lane as `toSummary` reads it. */

@@ -33,7 +33,7 @@ create table oncehook_instance (
 create table oncehook_lane (
   id integer primary key, client integer not null, tag integer not null, message text not null,
   status integer not null, ready_at integer, cursor integer, gap_since integer,
-  epoch integer not null, holder integer, leased integer, below integer not null, peer text, reference text
+  token integer not null, holder integer, leased integer, below integer not null, peer text, reference text
 );
 create unique index oncehook_lane_key on oncehook_lane (client, tag, message);
 create index oncehook_lane_due on oncehook_lane (ready_at) where status >= 3;

@@ -21,7 +21,7 @@ export interface LaneRow {
   readyAt: number | null;
   cursor: number | null;
   gapSince: number | null;
-  epoch: number;
+  token: number;
   holder: number | null;
   leased: number | null;
   below: number;
@@ -85,7 +85,7 @@ export interface KnownRow {
 /** A constant, because SQLite prepares a statement anew whenever a bound limit changes; small, because often few slots are free. */
 export const LANES_PER_PAGE = 8;
 
-const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, epoch, holder, leased, below,
+const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, token, holder, leased, below,
   (peer is null or reference is null) as bare`;
 const KEYED_LANE = `client, message, ${LANE}`;
 const HEAD =
@@ -109,15 +109,15 @@ export const SQL = {
   laneByKey: `select ${LANE} from oncehook_lane where client = ? and tag = ? and message = ?`,
   laneById: `select ${KEYED_LANE} from oncehook_lane where id = ?`,
   insertLane: `insert into oncehook_lane
-    (id, client, tag, message, status, ready_at, cursor, gap_since, epoch, holder, leased, below, peer, reference)
+    (id, client, tag, message, status, ready_at, cursor, gap_since, token, holder, leased, below, peer, reference)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
-  updateLane: `update oncehook_lane set status = ?, ready_at = ?, cursor = ?, gap_since = ?, epoch = ?, holder = ?, leased = ?,
+  updateLane: `update oncehook_lane set status = ?, ready_at = ?, cursor = ?, gap_since = ?, token = ?, holder = ?, leased = ?,
     below = ? where id = ?`,
   nameLane: "update oncehook_lane set peer = coalesce(peer, ?), reference = coalesce(reference, ?) where id = ?",
   // The common end of a lease, decided in one statement: its event is pending, and nothing else waits in the lane. No `exists` for
   // the event: SQLite would make a join of that.
   idleLane: `update oncehook_lane set status = 0, ready_at = null, gap_since = null, holder = null, leased = null
-    where id = ? and epoch = ? and leased = ? and holder = ? and status = 2 and below = 0
+    where id = ? and token = ? and leased = ? and holder = ? and status = 2 and below = 0
       and (select state from oncehook_event where id = oncehook_lane.leased) = 0
       and not exists (select 1 from oncehook_event as waiting ${IN_LANE} where waiting.lane = oncehook_lane.id
         and waiting.seq >= coalesce(oncehook_lane.cursor, -9007199254740991) and waiting.state = 0

@@ -31,7 +31,7 @@ interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps
 
 /** SQLite holds a wait as it was given, and an integer column elsewhere refuses fractions of a millisecond. */
 const LANES = `select l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status,
-  cast(round(l.ready_at) as integer) as readyAt, l.gap_since as gapSince, l.epoch, l.peer, l.reference as externalReference, l.leased
+  cast(round(l.ready_at) as integer) as readyAt, l.gap_since as gapSince, l.peer, l.reference as externalReference, l.leased
   from oncehook_lane l cross join oncehook_client c on c.id = l.client where l.id > ? order by l.id limit ?`;
 const EVENTS = `${EVENT} where e.lane between ? and ? order by e.lane, e.seq, e.id`;
 const WAITS = "select id, gap_wait as gapWaitMs from oncehook_event where lane between ? and ?";
@@ -131,7 +131,7 @@ function prepareInserts(db: SqliteDatabase) {
       `insert into oncehook_${table} (${columns}) values (${columns.replace(/[^,]+/g, "?")}) on conflict do nothing`,
     );
   return {
-    lane: into("lane", "id, client, tag, message, status, ready_at, cursor, gap_since, epoch, below, peer, reference"),
+    lane: into("lane", "id, client, tag, message, status, ready_at, cursor, gap_since, token, below, peer, reference"),
     event: into(
       "event",
       `id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced, duplicates, conflict, gap_wait,
@@ -154,7 +154,7 @@ function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
   const { id, key, status, cursor, events } = lane;
   const client = work.facts.clients.id(work.clientTable, key.apiClientId);
   const below = events.some((e) => e.state === "pending" && (e.late || (cursor !== null && e.sequence < cursor)));
-  const position = [STATUS[status], lane.readyAt, cursor, lane.gapSince, lane.epoch, below ? 1 : 0];
+  const position = [STATUS[status], lane.readyAt, cursor, lane.gapSince, 0, below ? 1 : 0];
   const names = [lane.peer, lane.externalReference];
   const { changes } = insert.lane.run(id, client, TAG[key.tag], key.messageId, ...position, ...names);
   if (changes === 0) return;

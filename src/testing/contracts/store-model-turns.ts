@@ -80,7 +80,7 @@ export class Mirror {
   /** The lane, if this lease is still its current one. */
   heldBy(handed: Handed): model.ModelLane | undefined {
     const lane = this.byId(handed.lease.lane);
-    const held = lane?.leased?.id === handed.lease.event && lane.epoch === handed.lease.epoch;
+    const held = lane?.leased?.id === handed.lease.event && lane.token === handed.lease.token;
     return held && lane.holder === handed.opening && this.opening === handed.opening ? lane : undefined;
   }
 }
@@ -225,8 +225,8 @@ function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: 
   const outOfOrder = (late || forced) && cursorBefore !== null && sequence < cursorBefore;
   const facts = [lease.event, lease.sequence, lease.attempt, lease.late, lease.forced, lease.outOfOrder, lease.missing];
   agree(bench, facts, [id, sequence, attempt, late, forced, outOfOrder, missing]);
-  agree(bench, [lease.epoch > lane.epoch, attempt <= MAX_ATTEMPTS], [true, true]);
-  lane.epoch = lease.epoch;
+  agree(bench, [lease.token !== lane.token, attempt <= MAX_ATTEMPTS], [true, true]);
+  lane.token = lease.token;
   lane.holder = mirror.opening;
   mirror.touched.add(lane);
   mirror.handed.push({ lease, opening: mirror.opening });

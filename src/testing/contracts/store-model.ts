@@ -32,7 +32,7 @@ export interface ModelLane {
   readyAt: number | null;
   cursor: number | null;
   gapSince: number | null;
-  epoch: number;
+  token: number;
   leased: ModelEvent | null;
   /** Counts the openings of the store: who holds the lease. */
   holder: number;
@@ -42,7 +42,7 @@ export interface ModelLane {
 
 export function newModelLane(ordered: boolean): ModelLane {
   const nothing = { readyAt: null, cursor: null, gapSince: null, leased: null, events: [], gaps: [] };
-  return { ordered, id: 0, status: "idle", epoch: 0, holder: 0, ...nothing };
+  return { ordered, id: 0, status: "idle", token: 0, holder: 0, ...nothing };
 }
 
 /** Pending events in the order of handling: events on time first, then by sequence, then by arrival. */

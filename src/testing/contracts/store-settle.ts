@@ -69,7 +69,7 @@ export const settleCases: readonly ContractCase[] = [
     bench.expect(await bench.lane()).toMatchObject({ status: "ready", cursor: 3, attempts: [] });
     const second = await bench.claimOne();
     bench.expect(second).toMatchObject({ sequence: 3, attempt: 1, missing: { from: 1, to: 2 } });
-    bench.expect(second.epoch > first.epoch).toBe(true);
+    bench.expect(second.token !== first.token).toBe(true);
   }),
   it("delays a released event on request", async (bench) => {
     await bench.accept(bench.event(1));
@@ -81,7 +81,7 @@ export const settleCases: readonly ContractCase[] = [
   it("settles the rest of a batch around one that is lost", async (bench) => {
     await bench.accept(bench.of("a", 1), bench.of("b", 1));
     const [a, b] = await bench.claimTwo();
-    const foreign = { ...a, epoch: a.epoch + 1 };
+    const foreign = { ...a, token: a.token + 1 };
     const settles = [bench.complete(foreign), bench.complete({ ...a, event: b.event }), bench.complete(b)];
     bench.expect(await bench.settle(...settles)).toEqual(["lost", "lost", "settled"]);
     bench
@@ -93,8 +93,8 @@ export const settleCases: readonly ContractCase[] = [
     const [a, b] = await bench.claimTwo({ leaseMs: 30_000 });
     await bench.settle(bench.complete(b));
     await bench.clock.advance(20_000);
-    bench.expect(await bench.store.extend([a, b, { ...a, epoch: a.epoch - 1 }], 30_000)).toEqual([true, false, false]);
-    bench.expect(await bench.lane("a")).toMatchObject({ readyAt: bench.clock.now() + 30_000, epoch: a.epoch });
+    bench.expect(await bench.store.extend([a, b, { ...a, token: a.token - 1 }], 30_000)).toEqual([true, false, false]);
+    bench.expect(await bench.lane("a")).toMatchObject({ readyAt: bench.clock.now() + 30_000 });
     await bench.clock.advance(29_999);
     const { leases, recoveryDue } = await bench.step({ claim: { limit: 1 } });
     bench.expect([leases, recoveryDue]).toEqual([[], false]);
@@ -150,9 +150,9 @@ const casesOf = (kind: "write" | "statement", effects: string): readonly Contrac
     const stale = await bench.claimOne({ leaseMs: 30_000 });
     await bench.clock.advance(30_000);
     const current = await bench.claimOne({ mode: "recover" });
-    const settles = [stale, current].map((lease) => bench.complete(lease, "handled", [write(`epoch ${lease.epoch}`)]));
+    const settles = [stale, current].map((lease) => bench.complete(lease, "handled", [write(`token ${lease.token}`)]));
     bench.expect(await bench.settle(...settles)).toEqual(["lost", "settled"]);
-    bench.expect(await read()).toEqual([`epoch ${current.epoch}`]);
+    bench.expect(await read()).toEqual([`token ${current.token}`]);
   }),
 ];
 

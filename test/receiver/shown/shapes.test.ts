@@ -56,7 +56,7 @@ const LANE = { cursor: 2, status: "idle", readyAt: null, gapSince: null } as con
 const naming = { peer: PEER, externalReference: `order 7 of ${PEER}` };
 
 function lane(wish: Partial<LaneRecord> = {}): LaneRecord {
-  return { ...LANE, ...naming, id: 3, key, epoch: 6, events: [event()], gaps: [gap], attempts: [attempt], ...wish };
+  return { ...LANE, ...naming, id: 3, key, events: [event()], gaps: [gap], attempts: [attempt], ...wish };
 }
 
 /** Plain JSON of it is all of it. */
@@ -125,7 +125,7 @@ describe("bodyShape()", () => {
 
 describe("summaryShape()", () => {
   const newest = { id: 7, eventType: SENT, sequence: 2, acceptedAt: 3, state: "done" } as const;
-  const summary: LaneSummary = { ...LANE, ...naming, id: 3, key, epoch: 6, newest };
+  const summary: LaneSummary = { ...LANE, ...naming, id: 3, key, newest };
 
   it("tells what a row of a list tells, with the number masked, also in the reference", () => {
     const shape = summaryShape(summary);
