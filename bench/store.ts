@@ -34,9 +34,8 @@ export function turnOf<Db = SqliteDatabase>(turn: Partial<Turn<Db>>, limit: numb
     settles: [],
     accepts: [],
     quarantines: [],
-    lateEvents: "hand_out",
     quarantineQuota: { maxRows: 1_000, maxBytes: 2 ** 26 },
-    claim: { limit, leaseMs: 60_000, maxAttempts: 12, onDead: "continue", mode: "ordinary" },
+    claim: { limit, leaseMs: 60_000, maxAttempts: 12, onDead: "continue", mode: "ordinary", takes: () => true },
     ...turn,
   };
 }

@@ -45,6 +45,7 @@ export type {
   Handler,
   HandlerContext,
   HandlerMeta,
+  HandlerOptions,
 } from "./inbox/handlers.ts";
 export type {
   AttemptEnding,

@@ -398,16 +398,20 @@ export class OnDemandClaims {
    * A claim came back, of one lane or of any: an ordinary claim can take a lane that requests wait for. A lane whose lease has expired
    * is claimed again, for recovery. An active worker does that itself, and alone; otherwise only these requests do.
    */
-  claimed({ lane, mode }: ClaimRequest, { leases, recoveryDue }: TurnResult, workerIsActive: boolean): void {
+  claimed({ lane, mode }: ClaimRequest, { leases, untaken, recoveryDue }: TurnResult, workerIsActive: boolean): void {
     for (const lease of leases) this.#leased(lease);
-    if (lane === undefined || leases.length > 0) return;
+    for (const ended of untaken) {
+      this.#leased(ended);
+      this.wantClaim(ended.lane);
+    }
+    if (lane === undefined || leases.length + untaken.length > 0) return;
     const mayBeExpired = recoveryDue && mode === "ordinary" && !workerIsActive;
     if (mayBeExpired && this.#waiting.has(lane)) this.#claims.set(lane, "recover");
     else this.#notDue(lane);
   }
 
   /** The lane was claimed for the wanted event, or for one before it: then the request waits until that one has ended. */
-  #leased({ lane, event }: Lease): void {
+  #leased({ lane, event }: Pick<Lease, "lane" | "event">): void {
     // Another claim would find the lane leased, and report that to the requests.
     this.#claims.delete(lane);
     const others = this.#waiting.get(lane)?.filter((waiting) => waiting.event !== event) ?? [];

@@ -4,14 +4,14 @@ import type { Clock, Random, Timer } from "../internal/clock.ts";
 import { type Logger, maskNumbers } from "../internal/logger.ts";
 import { backoffMs, gapBefore } from "./gap.ts";
 import type { ConflictNotice, Entries, Hooks, Registered } from "./handlers.ts";
-import { type AttemptReport, attemptOf } from "./instrumentation.ts";
+import { type AttemptReport, attemptOf, type Instruments } from "./instrumentation.ts";
 import { describeFailure, errorFields, explained, failureCode, logFieldsOf } from "./masking.ts";
 import type { EventId, EventNotice, EventRecord, LaneId, LaneRecord, OnDead } from "./record.ts";
 import type { Verdict } from "./runner.ts";
-import type { InboxStore, Lease, LeaseRef, Settle, SettleResult } from "./store.ts";
+import type { InboxStore, Lease, LeaseRef, Settle, SettleResult, Untaken } from "./store.ts";
 
-/** How a claim ended. `put_back`: it was released, or lost to another worker. */
-export type ClaimEnding = "done" | "dead" | "retry" | "put_back";
+/** How a claim ended. `late`: the event is only recorded. `put_back`: it was released, or lost to another worker. */
+export type ClaimEnding = "done" | "late" | "dead" | "retry" | "put_back";
 
 const ENDINGS = {
   complete: "done",
@@ -35,7 +35,7 @@ export interface RetryPolicy {
  * @param probeDelayMs - set for a probe of a paused worker: if it fails, it is released with its attempt, for so long
  */
 export function settleFor<Tx>(
-  lease: LeaseRef & Pick<Lease, "attempt" | "key">,
+  lease: LeaseRef & Pick<Lease, "attempt" | "cursorBefore" | "key">,
   verdict: Verdict<Tx>,
   { durationMs, probeDelayMs }: { readonly durationMs: number; readonly probeDelayMs: number | null },
   { maxAttempts, onDead, random }: RetryPolicy,
@@ -43,11 +43,11 @@ export function settleFor<Tx>(
   if (verdict.kind === "complete") {
     return { kind: "complete", lease, outcome: verdict.outcome, effects: verdict.effects };
   }
-  if (verdict.kind === "absent") return { kind: "release", lease, delayMs: ABSENT_MS };
+  if (verdict.kind === "absent") return { kind: "release", lease, delayMs: ABSENT_MS, ran: false };
   const { error } = verdict;
   const failure = describeFailure(error, verdict.event, durationMs);
   if (verdict.permanent) return { kind: "dead", lease, failure, onDead };
-  if (probeDelayMs !== null) return { kind: "release", lease, delayMs: probeDelayMs };
+  if (probeDelayMs !== null) return { kind: "release", lease, delayMs: probeDelayMs, ran: true };
   if (lease.attempt >= maxAttempts) return { kind: "dead", lease, failure, onDead };
   // `RetryAfter` checks its own bounds. A store may not hold a fraction of a millisecond.
   const delayMs = error instanceof RetryAfter ? Math.round(error.ms) : backoffMs(lease.attempt, random);
@@ -104,6 +104,18 @@ export function reportEnd<Tx>(
   }
   events.ended(lease.event, ENDINGS[settle.kind]);
   if (gapBegins) events.waits(lease.lane);
+}
+
+/** Reports an event that no handler takes. */
+export function reportUntaken(untaken: Untaken, events: WorkerEvents, instruments: Instruments): void {
+  const { event, lane, state, gapBegins } = untaken;
+  events.claimed(lane);
+  if (state === "done") {
+    const observed = instruments.attempt({ ...untaken, attempt: 0, missing: null, trace: null });
+    observed?.ended({ ending: "unhandled", errorCode: null, durationMs: 0 });
+  }
+  events.ended(event, state);
+  if (gapBegins) events.waits(lane);
 }
 
 /** Reports an event that the store made a dead letter because its attempts were used up. */

@@ -46,7 +46,6 @@ export interface LanePosition {
 /** What the decision needs to know of a pending event. */
 export interface Candidate {
   readonly sequence: number;
-  readonly late: boolean;
   readonly forced: boolean;
   readonly gapWaitMs: number;
   readonly occurredAt: number;

@@ -87,7 +87,14 @@ const LIMITS: GroupCommitLimits = {
 const CLOSE_MS = 5_000;
 const RETRY_MS = { first: 50, longest: 5_000 } as const;
 /** With a limit of 0 the other fields do not matter. */
-const NO_CLAIM = { limit: 0, leaseMs: 0, maxAttempts: 1, onDead: "continue", mode: "ordinary" } as const;
+const NO_CLAIM = {
+  limit: 0,
+  leaseMs: 0,
+  maxAttempts: 1,
+  onDead: "continue",
+  mode: "ordinary",
+  takes: () => true,
+} as const;
 
 export class GroupCommit<Tx> {
   readonly #store: Pick<InboxStore<Tx>, "step" | "acceptsQuickly" | "capabilities">;
@@ -255,12 +262,10 @@ export class GroupCommit<Tx> {
   }
 
   #step({ accepts, quarantines, settles }: Batch<Tx>, claim: ClaimRequest): Promise<TurnResult> {
-    const { entries, instruments } = this.#registered;
-    return instruments.timedStep(this.#store, {
+    return this.#registered.instruments.timedStep(this.#store, {
       settles: settles.map((queued) => queued.settle),
       accepts: accepts.map((queued) => queued.event),
       quarantines: quarantines.map((queued) => queued.quarantine),
-      lateEvents: entries.lateEvents,
       quarantineQuota: this.#limits.quarantineQuota,
       claim,
     });

@@ -1,11 +1,11 @@
 /** What an application registers with a receiver: its entries, each with a source and handlers, and what a handler receives. */
 import { SetupError } from "../errors.ts";
 import type { Logger } from "../internal/logger.ts";
-import { suggestion } from "../internal/options.ts";
+import { choiceOption, refuseUnknownOptions, suggestion } from "../internal/options.ts";
 import type { Instruments } from "./instrumentation.ts";
-import { entryNameOf, entryNameOfScope, type LaneKey } from "./lane-key.ts";
+import { entryNameOf, entryNameOfScope, type LaneKey, type LaneOrder } from "./lane-key.ts";
 import type { EventNotice, NewEvent, QuarantineRecord } from "./record.ts";
-import type { DeclaredEffect, EffectFunction, EntryPreset, Turn } from "./store.ts";
+import type { DeclaredEffect, EffectFunction, EntryPreset } from "./store.ts";
 
 /** A handler. Its result is awaited and otherwise ignored. If it throws, the event is retried. */
 export type Handler<E, Tx> = (event: E, ctx: HandlerContext<Tx>) => unknown;
@@ -34,8 +34,8 @@ export interface Hooks {
 export interface EventTypes {
   /** The types that `on()` takes. Null where the provider may send any: there, a misspelt type cannot be refused. */
   readonly known: readonly string[] | null;
-  /** Whether events of this type have an order, so that one can be late. */
-  canBeLate(type: string): boolean;
+  /** The order in which an event can be late. By sequence it goes to `onLate()` or is only recorded, by position to `on()` without `onLate()`. */
+  readonly order: Exclude<LaneOrder, "arrival"> | null;
   /** How long events are held back for others of a lower position, milliseconds. 0: not at all. */
   readonly holdBackMs: number;
 }
@@ -45,6 +45,16 @@ type AnyHandler<Tx> = Handler<object, Tx>;
 interface Registration<Tx> {
   readonly takes: (type: string) => boolean;
   readonly handler: AnyHandler<Tx>;
+  readonly skipsLate: boolean;
+}
+
+/** How a handler is registered. */
+export interface HandlerOptions {
+  /**
+   * `skip`: the handler does not get late events, because it keeps a state that a later event has set already. Only for a source in order by
+   * position. Default: it gets them, with `ctx.late`, where no `onLate()` is registered.
+   */
+  readonly late?: "skip";
 }
 
 /** What the worker uses of a receiver. A reload in development replaces it: read it at each use. */
@@ -60,15 +70,13 @@ export class HandlerRegistry<Tx> {
   readonly #late: AnyHandler<Tx>[] = [];
   readonly #named = new Set<string>();
   readonly #byType = new Map<string, readonly AnyHandler<Tx>[]>();
-  #takesAny = false;
-  #takesUnknown = false;
   #frozen = false;
 
   constructor(types: EventTypes) {
     this.#types = types;
   }
 
-  on(types: string | readonly string[], handler: Handler<never, Tx>): void {
+  on(types: string | readonly string[], handler: Handler<never, Tx>, options?: HandlerOptions): void {
     const wanted: readonly unknown[] = Array.isArray(types) ? types : [types];
     if (wanted.length === 0) throw noType(this.#types);
     const names: string[] = [];
@@ -78,40 +86,28 @@ export class HandlerRegistry<Tx> {
       if (known !== null && !known.includes(type)) throw unknownType(type, known);
       names.push(type);
     }
-    this.#add((type) => names.includes(type), handler);
+    this.#add((type) => names.includes(type), handler, options);
     for (const name of names) this.#named.add(name);
   }
 
-  onAny(handler: Handler<never, Tx>): void {
-    this.#add(() => true, handler);
-    this.#takesAny = true;
+  onAny(handler: Handler<never, Tx>, options?: HandlerOptions): void {
+    this.#add(() => true, handler, options);
   }
 
   /** Events of types that the source does not know; for an open source, of types that no `on()` names. */
-  onUnknown(handler: Handler<never, Tx>): void {
+  onUnknown(handler: Handler<never, Tx>, options?: HandlerOptions): void {
     const known = this.#types.known ?? { includes: (type: string) => this.#named.has(type) };
-    this.#add((type) => !known.includes(type), handler);
-    this.#takesUnknown = true;
+    this.#add((type) => !known.includes(type), handler, options);
   }
 
   onLate(handler: Handler<never, Tx>): void {
     this.refuseIfFrozen();
-    if (this.#types.known === null && !this.#needsOnLate)
+    if (this.#types.order === null)
       throw new SetupError(
         "invalid_option",
         "No event of this source can be late: its events have no position, or no lane. Leave onLate() out.",
       );
     this.#late.push(checked(handler));
-  }
-
-  /** An event of a lower position than one that was handled must go somewhere. */
-  get #needsOnLate(): boolean {
-    return this.#types.known === null && this.#types.canBeLate("");
-  }
-
-  /** An event that only `onLate` may receive would end as unhandled. */
-  get lacksOnLate(): boolean {
-    return this.#needsOnLate && this.#late.length === 0;
   }
 
   get holdBackMs(): number {
@@ -127,35 +123,31 @@ export class HandlerRegistry<Tx> {
     return this.#handlers.length === 0 && this.#late.length === 0;
   }
 
-  /** What a store does with an event below its lane's cursor: keep it for `onLate`, or only record it. */
-  get lateEvents(): Turn<Tx>["lateEvents"] {
-    return this.#late.length > 0 ? "hand_out" : "record";
+  /** Late events by position go to handlers that a later event may have overtaken. */
+  get lateGoToOn(): boolean {
+    return this.#types.order === "position" && this.#late.length === 0;
   }
 
-  /** The types with a handler whose events can be late, for the warning without `onLate`. `any` and `unknown` stand for onAny and onUnknown. */
-  get orderedTypes(): readonly string[] {
-    const named = [...this.#named].filter((type) => this.#types.canBeLate(type));
-    const hasOrder = this.#types.known?.some((type) => this.#types.canBeLate(type)) ?? false;
-    if (!hasOrder) return named;
-    return [...named, ...(this.#takesAny ? ["any"] : []), ...(this.#takesUnknown ? ["unknown"] : [])];
-  }
-
-  /** A late event goes to `onLate` only, unless an operator replays it. */
+  /** The handlers of an event. A late one goes to `onLate` only, if there is one, unless an operator replays it. */
   handlersFor(eventType: string, late: boolean): readonly AnyHandler<Tx>[] {
-    if (late) return this.#late;
-    let handlers = this.#byType.get(eventType);
+    if (late && !this.lateGoToOn) return this.#late;
+    let handlers = late ? undefined : this.#byType.get(eventType);
     if (handlers === undefined) {
-      handlers = this.#handlers.filter(({ takes }) => takes(eventType)).map(({ handler }) => handler);
+      const isFor = ({ takes, skipsLate }: Registration<Tx>) => takes(eventType) && !(late && skipsLate);
+      handlers = this.#handlers.filter(isFor).map(({ handler }) => handler);
       // The number of other types has no bound.
       const isBounded = this.#types.known?.includes(eventType) ?? this.#named.has(eventType);
-      if (this.#frozen && isBounded) this.#byType.set(eventType, handlers);
+      if (this.#frozen && isBounded && !late) this.#byType.set(eventType, handlers);
     }
     return handlers;
   }
 
-  #add(takes: Registration<Tx>["takes"], handler: Handler<never, Tx>): void {
+  #add(takes: Registration<Tx>["takes"], handler: Handler<never, Tx>, options: HandlerOptions = {}): void {
     this.refuseIfFrozen();
-    this.#handlers.push({ takes, handler: checked(handler) });
+    refuseUnknownOptions("on()", options, ["late"]);
+    const skipsLate = choiceOption("late", options.late, "call", ["call", "skip"]) === "skip";
+    if (skipsLate && this.#types.order !== "position") throw neverLate(this.#types);
+    this.#handlers.push({ takes, handler: checked(handler), skipsLate });
   }
 
   refuseIfFrozen(): void {
@@ -165,6 +157,14 @@ export class HandlerRegistry<Tx> {
       "Handlers must be registered before start(), drain() or the first event: an event that came earlier would miss this one.",
     );
   }
+}
+
+function neverLate({ order }: EventTypes): SetupError {
+  const why =
+    order === null
+      ? "no event of this source can be late"
+      : "late events of this source never reach on(): they go to onLate(), or are only recorded";
+  return new SetupError("invalid_option", `Leave the option late out: ${why}.`);
 }
 
 function noType({ known }: EventTypes): SetupError {
@@ -215,6 +215,8 @@ export interface HandlerContext<Tx = unknown> {
   readonly missing: { readonly from: number; readonly to: number } | null;
   /** An operator replayed the event. */
   readonly replay: boolean;
+  /** An event with a higher sequence or position was passed to a handler before, and this one is not a replay. */
+  readonly late: boolean;
   /** An event with a higher sequence was handled before: this one is late, or a replay. */
   readonly outOfOrder: boolean;
   /**
@@ -348,9 +350,10 @@ export class Entries<Tx> {
     return Math.max(0, ...this.all.map(({ handlers }) => handlers.holdBackMs));
   }
 
-  /** What a store does with an event of the messaging service below its lane's cursor. All others have an `onLate`. */
-  get lateEvents(): "hand_out" | "record" {
-    return this.#byName.get(null)?.handlers.lateEvents ?? "record";
+  /** Whether a handler of this process gets the event, or it lacks the entry, so that another process must decide. */
+  takes(lane: LaneKey, eventType: string, late: boolean): boolean {
+    const entry = this.of(lane);
+    return entry === undefined || entry.handlers.handlersFor(eventType, late).length > 0;
   }
 
   addHook<H extends keyof Hooks>(hook: H, listener: Hooks[H][number]): void {
@@ -364,10 +367,8 @@ export class Entries<Tx> {
     for (const { handlers } of this.all) handlers.freeze();
   }
 
-  /** @throws SetupError for an entry without any handler, or without the `onLate` that its order needs: events would end as unhandled */
+  /** @throws SetupError for an entry without any handler: events would end as unhandled */
   requireHandlers(): void {
-    const unready = this.all.find(({ handlers }) => !handlers.isEmpty && handlers.lacksOnLate);
-    if (unready !== undefined) throw onLateMissing(unready.name, this.all.length > 1);
     const without = this.all.find(({ handlers }) => handlers.isEmpty);
     if (without === undefined) return;
     const example =
@@ -376,10 +377,4 @@ export class Entries<Tx> {
         : 'receiver.on("message.inbound", (event, ctx) => { … })';
     throw new SetupError("no_handlers", `Register a handler first: ${example}.`);
   }
-}
-
-function onLateMissing(name: string | null, isOneOfSeveral: boolean): SetupError {
-  const receiver = isOneOfSeveral ? `receiver.source("${name}")` : "receiver";
-  const message = `Events of ${name} are in order by position, and one can come after a later one was handled: register ${receiver}.onLate((event, ctx) => { … }), or handle each event by itself with the source's option lane: null.`;
-  return new SetupError("no_handlers", message);
 }

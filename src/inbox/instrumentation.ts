@@ -73,7 +73,7 @@ export interface DeliveryReport {
 export interface AttemptInfo extends EventNotice {
   /** 1 on the first attempt. */
   readonly attempt: number;
-  /** Its sequence was below the cursor when it arrived: it goes to `onLate`. */
+  /** An event with a higher sequence or position was passed to a handler before. */
   readonly late: boolean;
   /** An operator replayed it. */
   readonly replay: boolean;
@@ -115,10 +115,10 @@ export interface CommitReport {
 }
 
 /** By lease, since each is made for one attempt. So a reload of the handlers in between changes nothing. */
-const attempts = new WeakMap<Lease, Observation<AttemptReport>>();
+const attempts = new WeakMap<Attempted, Observation<AttemptReport>>();
 
 /** The observation of the attempt that this lease is for. Undefined without one. */
-export function attemptOf(lease: Lease): Observation<AttemptReport> | undefined {
+export function attemptOf(lease: Attempted): Observation<AttemptReport> | undefined {
   return attempts.get(lease);
 }
 
@@ -155,7 +155,7 @@ export class Instruments {
   }
 
   /** Begins to observe the attempt that `lease` is for. Null when none listens. */
-  attempt(lease: Lease): Observation<AttemptReport> | null {
+  attempt(lease: Attempted): Observation<AttemptReport> | null {
     if (!this.hears("attempt")) return null;
     const info = infoOf(lease);
     const observation = this.#observe((instrumentation) => instrumentation.attempt?.(info));
@@ -222,6 +222,12 @@ export class Instruments {
 type Guard = (call: () => unknown) => void;
 
 /** One delivery or attempt, with its observers. */
+/** What is reported of an attempt when it begins. */
+type Attempted = Pick<
+  Lease,
+  "event" | "key" | "sequence" | "eventType" | "attempt" | "late" | "forced" | "missing" | "trace" | "acceptedAt"
+>;
+
 export class Observation<Report> {
   readonly #observers: readonly Observer<Report>[];
   readonly #guard: Guard;
@@ -274,11 +280,11 @@ function endOf<T>(work: () => T): { value: T } | { thrown: unknown } {
   }
 }
 
-function infoOf(lease: Lease): AttemptInfo {
+function infoOf(lease: Attempted): AttemptInfo {
   const { event, key, sequence, eventType, attempt, late, forced, missing, trace, acceptedAt } = lease;
   return {
     ...{ eventId: event, lane: key, sequence, eventType, attempt, missing, acceptedAt },
-    late: late && !forced,
+    late,
     replay: forced,
     traceparent: trace,
   };

@@ -3,7 +3,7 @@
  * prepared statements. Nothing here waits: a rule runs to its end within one transaction.
  */
 import { type Candidate, FRESH_MS, isDue, type Missing } from "./gap.ts";
-import type { EventId, EventState, InboxStats, LaneId, LaneOrder, LaneStatus, Outcome } from "./record.ts";
+import type { EventId, EventState, InboxStats, LaneId, LaneKey, LaneOrder, LaneStatus, Outcome } from "./record.ts";
 import type { ClaimRequest, Failure } from "./store.ts";
 
 /** A lane's own facts. The rules change them; its port stores them. */
@@ -26,6 +26,8 @@ export interface Lane {
 export interface LaneEntry extends Candidate {
   readonly id: EventId;
   readonly state: EventState;
+  /** By sequence: it came late. By position: it was late when it was leased. */
+  readonly late: boolean;
   readonly finishedAt: number | null;
   readonly attempts: number;
   /** False once the body is pruned or erased. */
@@ -54,7 +56,7 @@ export interface Tally {
 
 /** A lane's lowest pending events, by (sequence, id). */
 export interface Heads<E> {
-  /** The lowest one that is not late. */
+  /** The lowest one that is not late: see `isLate`. */
   readonly head: E | null;
   readonly late: E | null;
 }
@@ -65,6 +67,8 @@ export interface LanePort<L extends Lane, E extends LaneEntry> extends Moment {
   order(lane: L): LaneOrder | null;
   heads(lane: L): Heads<E>;
   event(lane: L, id: EventId): E | null;
+  /** What decides whether a handler takes the event. */
+  names(lane: L, event: E): { readonly key: LaneKey; readonly eventType: string };
   /** Whether an event at this sequence has ended. Only asked about sequences without a pending event. */
   isSettledAt(lane: L, sequence: number): boolean;
   /** The recorded gap that ends with this sequence. */
@@ -81,6 +85,8 @@ export interface LanePort<L extends Lane, E extends LaneEntry> extends Moment {
   addGap(lane: L, gap: Missing): void;
   /** An event of a recorded gap arrived after all. */
   fillGaps(lane: L, sequence: number): void;
+  /** It is late as it is leased, or ends. */
+  markLate(lane: L, event: E): void;
   /** Begins an attempt. */
   start(lane: L, event: E): void;
   /** Takes back an attempt that did not begin. */

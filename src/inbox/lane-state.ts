@@ -4,11 +4,12 @@ import {
   type Arrival,
   acceptedAs,
   countDuplicates,
+  isLate,
   LaneRules,
-  type LateEvents,
   type Leased,
   leaseOf,
   repeatsWith,
+  untakenOf,
 } from "./lane.ts";
 import { type LaneOrder, ORDERS } from "./lane-key.ts";
 import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
@@ -23,7 +24,7 @@ import type {
   NewEvent,
   Outcome,
 } from "./record.ts";
-import type { Acceptance, ClaimRequest, Failure, Lease } from "./store.ts";
+import type { Acceptance, ClaimRequest, Failure, Lease, Untaken } from "./store.ts";
 
 /** A record of the contract that its store may write to. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -140,6 +141,7 @@ export function toEventRecord(event: LaneEvent, { raw, head }: Body): EventRecor
 export interface Claimed {
   readonly leased: Leased<LaneEvent>[];
   readonly retired: LaneEvent[];
+  readonly untaken: Untaken[];
 }
 
 /** Answers the rules from loaded lanes. What changed is in the objects; the store writes it when all is decided. */
@@ -158,9 +160,9 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
   }
 
   /** Adds an event whose identity is not known, under its new id, and arms its lane. */
-  accept(lane: LaneState, incoming: NewEvent, id: number, lateEvents: LateEvents): AcceptedNew {
+  accept(lane: LaneState, incoming: NewEvent, id: number): AcceptedNew {
     const { rules } = this;
-    const arrival = rules.arrivalOf(lane, incoming, id, lateEvents);
+    const arrival = rules.arrivalOf(lane, incoming, id);
     const event = this.add(lane, incoming, id, arrival);
     rules.countArrival(lane, incoming, arrival);
     const answer = { outcome: acceptedAs(arrival), event: id, lane: lane.id };
@@ -178,7 +180,8 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
   claim(lane: LaneState, request: ClaimRequest, claimed: Claimed): void {
     const claim = this.rules.claim(lane, request);
     if (claim?.kind === "leased") claimed.leased.push(claim);
-    else if (claim !== null) claimed.retired.push(claim.event);
+    else if (claim?.kind === "retired") claimed.retired.push(claim.event);
+    else if (claim !== null) claimed.untaken.push(untakenOf(lane, claim, this.names(lane, claim.event)));
   }
 
   order({ key }: LaneState): LaneOrder | null {
@@ -187,9 +190,10 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
 
   heads(lane: LaneState): Heads<LaneEvent> {
     let [head, late]: [LaneEvent | null, LaneEvent | null] = [null, null];
+    const order = this.order(lane);
     for (const event of lane.events) {
       if (event.state !== "pending") continue;
-      if (event.late) late = lower(event, late);
+      if (isLate(order, lane, event)) late = lower(event, late);
       else head = lower(event, head);
     }
     return { head, late };
@@ -197,6 +201,10 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
 
   event(lane: LaneState, id: EventId): LaneEvent | null {
     return lane.events.find((event) => event.id === id) ?? null;
+  }
+
+  names({ key }: LaneState, { eventType }: LaneEvent) {
+    return { key, eventType };
   }
 
   isSettledAt(lane: LaneState, sequence: number): boolean {
@@ -218,7 +226,9 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
   }
 
   inTurn(lane: LaneState): readonly LaneEvent[] {
-    return lane.events.filter(({ state, late, forced }) => state === "pending" && !late && !forced).sort(bySequence);
+    const order = this.order(lane);
+    const isInTurn = (event: LaneEvent) => event.state === "pending" && !event.forced && !isLate(order, lane, event);
+    return lane.events.filter(isInTurn).sort(bySequence);
   }
 
   save(_lane: LaneState): void {
@@ -231,6 +241,10 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
 
   fillGaps(lane: LaneState, sequence: number): void {
     for (const gap of lane.gaps) if (gap.from <= sequence && sequence <= gap.to) gap.filledAt ??= this.now;
+  }
+
+  markLate(_lane: LaneState, event: LaneEvent): void {
+    event.late = true;
   }
 
   start(_lane: LaneState, event: LaneEvent): void {

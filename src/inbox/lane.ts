@@ -15,22 +15,21 @@ import {
 import { isOfSource, type LaneOrder, ORDERS } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
 import type { EventId, EventState, LaneStatus, NewEvent, OnDead, Repeats } from "./record.ts";
-import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Turn } from "./store.ts";
+import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Untaken } from "./store.ts";
 import { meetsPrecondition } from "./store-rules.ts";
 
-export type LateEvents = Turn<unknown>["lateEvents"];
 type Refusal = Extract<ActResult, { ok: false }>;
 type Settled = Extract<SettleResult, { status: "settled" }>;
 
 /** What a claim did with a due lane's head. */
-export type ClaimedHead<E> = Leased<E> | { readonly kind: "retired"; readonly event: E };
+export type ClaimedHead<E> =
+  | Leased<E>
+  | { readonly kind: "retired"; readonly event: E }
+  | (Pick<Untaken, "state" | "late" | "gapBegins"> & { readonly kind: "untaken"; readonly event: E });
 
-export interface Leased<E> {
+export interface Leased<E> extends Pick<Lease, "late" | "outOfOrder" | "cursorBefore" | "missing"> {
   readonly kind: "leased";
   readonly event: E;
-  /** Its sequence lies below the lane's cursor. */
-  readonly outOfOrder: boolean;
-  readonly missing: Missing | null;
 }
 
 /** What a new event is when it arrives. */
@@ -38,9 +37,11 @@ export interface Arrival {
   /** Its sequence in its lane. */
   readonly sequence: number;
   /** Its sequence lies below the lane's cursor. */
+  readonly below: boolean;
+  /** By sequence it is late then. By position that is decided when it is leased: see `isLate`. */
   readonly late: boolean;
   /** `done`: its source's filter refused it. */
-  readonly state: Extract<EventState, "pending" | "late" | "done">;
+  readonly state: Extract<EventState, "pending" | "done">;
 }
 
 /** A lane for `arm()`. A class, because one is made several times for each event. */
@@ -123,6 +124,11 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
 
   #take(lane: L, event: E, missing: Missing | null, request: ClaimRequest): ClaimedHead<E> {
     if (event.attempts >= request.maxAttempts) return this.#retire(lane, event, request.onDead);
+    const { key, eventType } = this.#port.names(lane, event);
+    const late = isLate(this.#port.order(lane), lane, event);
+    if (!request.takes(key, eventType, late)) {
+      return this.#passOver(lane, event, missing, late && request.takes(key, eventType, false));
+    }
     const leased = this.lease(lane, event, missing, request.leaseMs);
     this.#port.start(lane, event);
     this.#port.save(lane);
@@ -132,19 +138,51 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   /** Sets the lease of `event` and records the gap that ends with it. Stores neither the lane nor the attempt. */
   lease(lane: L, event: E, missing: Missing | null, leaseMs: number): Leased<E> {
     const port = this.#port;
-    const outOfPlace = event.late || event.forced;
-    const outOfOrder = outOfPlace && lane.cursor !== null && event.sequence < lane.cursor;
+    const late = isLate(port.order(lane), lane, event);
+    const cursorBefore = lane.cursor;
+    const outOfOrder = (late || event.forced) && cursorBefore !== null && event.sequence < cursorBefore;
     const before = missing ?? port.gapEndingAt(lane, event.sequence - 1);
-    if (missing !== null) {
-      port.addGap(lane, missing);
-      port.tally.count("gapsSkipped");
-    }
-    if (!outOfPlace) moveCursor(lane, event.sequence);
+    if (late) this.#markLate(lane, event);
+    if (!late) this.#pass(lane, event, missing);
     schedule(lane, "leased", port.now + leaseMs);
     lane.token = randomToken();
     lane.holder = port.holder;
     lane.leased = event.id;
-    return { kind: "leased", event, outOfOrder, missing: before };
+    return { kind: "leased", event, late, outOfOrder, cursorBefore, missing: before };
+  }
+
+  /** Moves the cursor to an event that comes in its turn, over the missing ones before it. A replay has no place in a sequence. */
+  #pass(lane: L, event: E, missing: Missing | null): void {
+    const port = this.#port;
+    if (missing !== null) {
+      port.addGap(lane, missing);
+      port.tally.count("gapsSkipped");
+    }
+    if (!event.forced || port.order(lane) !== "sequence") moveCursor(lane, event.sequence);
+  }
+
+  #markLate(lane: L, event: E): void {
+    if (event.late) return;
+    this.#port.markLate(lane, event);
+    this.#port.tally.count("late");
+  }
+
+  /**
+   * Ends an event that no handler takes. It makes no other one late: only by sequence the cursor passes it, because its place is the expected
+   * one.
+   *
+   * @param marked - it is late, and a handler would have taken it in its turn
+   */
+  #passOver(lane: L, event: E, missing: Missing | null, marked: boolean): ClaimedHead<E> {
+    const port = this.#port;
+    const isBySequence = port.order(lane) === "sequence";
+    const late = isLate(port.order(lane), lane, event);
+    if (marked) this.#markLate(lane, event);
+    if (isBySequence && !late) this.#pass(lane, event, missing);
+    const state = late && isBySequence ? "late" : "done";
+    port.finish(lane, event, state, state === "done" ? "unhandled" : null);
+    if (state === "done") port.tally.count("unhandled");
+    return { kind: "untaken", event, state, late, gapBegins: this.rearm(lane) };
   }
 
   #retire(lane: L, event: E, onDead: OnDead): ClaimedHead<E> {
@@ -167,18 +205,12 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     this.#port.save(lane);
   }
 
-  /** How a new event arrives in its lane, before it is added. Where late events come by position, the source has an `onLate`. */
-  arrivalOf(
-    lane: L,
-    { sequence: given, filtered }: Pick<NewEvent, "sequence" | "filtered">,
-    id: number,
-    lateEvents: LateEvents,
-  ): Arrival {
+  /** How a new event arrives in its lane, before it is added. */
+  arrivalOf(lane: L, { sequence: given, filtered }: Pick<NewEvent, "sequence" | "filtered">, id: number): Arrival {
     const order = this.#port.order(lane);
     const sequence = order === "arrival" ? id : order === "position" ? this.#sequenceAt(lane, given) : given;
-    const late = order !== null && lane.cursor !== null && sequence < lane.cursor;
-    if (filtered) return { sequence, late, state: "done" };
-    return { sequence, late, state: late && lateEvents === "record" && order === "sequence" ? "late" : "pending" };
+    const below = order !== null && lane.cursor !== null && sequence < lane.cursor;
+    return { sequence, below, late: below && order === "sequence", state: filtered ? "done" : "pending" };
   }
 
   /**
@@ -195,15 +227,14 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   }
 
   /** Counts an event that was added to its lane just now. */
-  countArrival(lane: L, incoming: NewEvent, { sequence, late, state }: Arrival): void {
+  countArrival(lane: L, incoming: NewEvent, { sequence, below, late, state }: Arrival): void {
     const { tally } = this.#port;
     if (!incoming.untimed) tally.signed(incoming.signedAt);
     if (incoming.repeats !== undefined) countDuplicates(tally, incoming, incoming.repeats);
     tally.count("accepted");
     if (state === "done") tally.count("filtered");
-    if (!late) return;
-    tally.count("late");
-    this.#port.fillGaps(lane, sequence);
+    if (late) tally.count("late");
+    if (below) this.#port.fillGaps(lane, sequence);
   }
 
   /** Arms the lane of an event that was added just now. @returns as `rearm` */
@@ -231,7 +262,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     return lane.status !== "leased" && lane.status !== "blocked";
   }
 
-  /** The lane's lowest pending event by (late, sequence, id). */
+  /** The lane's lowest pending event: in its turn first, then late. */
   #headOf(lane: L): E | null {
     const { head, late } = this.#port.heads(lane);
     return head ?? late;
@@ -271,12 +302,19 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
         return this.#die(lane, event, request.onDead);
       case "release":
         port.takeBackAttempt(lane, event);
+        if (!request.ran) this.#takeBackMove(lane, event, request.lease.cursorBefore);
         if (request.delayMs === 0) return this.rearm(lane);
         this.#park(lane, "backoff", port.now + request.delayMs);
         return false;
       default:
         return request satisfies never;
     }
+  }
+
+  /** By sequence the gap before it is given up, and recorded. */
+  #takeBackMove(lane: L, event: E, cursorBefore: number | null): void {
+    if (this.#port.order(lane) !== "position" || event.attempts > 0) return;
+    if (lane.cursor === event.sequence) lane.cursor = cursorBefore;
   }
 
   /** Pending again, whatever its sequence. Attempts start anew; the cursor stays. */
@@ -373,7 +411,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
  */
 export function leaseOf(
   lane: Lane,
-  { event, outOfOrder, missing }: Leased<LaneEntry>,
+  { event, late, outOfOrder, cursorBefore, missing }: Leased<LaneEntry>,
   {
     key,
     eventType,
@@ -396,9 +434,10 @@ export function leaseOf(
     attempt: event.attempts,
     acceptedAt: event.acceptedAt,
     signedAt,
-    late: event.late,
+    late,
     forced: event.forced,
     outOfOrder,
+    cursorBefore,
     missing,
     trace,
     raw,
@@ -413,9 +452,32 @@ export function keepsRow({ lane, filtered }: Pick<NewEvent, "lane" | "filtered">
 }
 
 /** How a store reports an event that is new to it. */
-export function acceptedAs({ late, state }: Arrival): "accepted" | "late" | "filtered" {
+export function acceptedAs({ below, state }: Arrival): "accepted" | "late" | "filtered" {
   if (state === "done") return "filtered";
-  return late ? "late" : "accepted";
+  return below ? "late" : "accepted";
+}
+
+/**
+ * Whether an event comes late: behind one that a handler got, or may have got. A replay does not. By sequence that is so when it arrives
+ * (RCV-7), because the cursor also passes events that no handler gets. By position it is so when it is leased.
+ */
+export function isLate(
+  order: LaneOrder | null,
+  { cursor }: Pick<Lane, "cursor">,
+  { late, forced, sequence }: Pick<LaneEntry, "late" | "forced" | "sequence">,
+): boolean {
+  if (order !== "position") return late && !forced;
+  return !forced && cursor !== null && sequence < cursor;
+}
+
+/** An event that a claim ended, as the core gets it. */
+export function untakenOf(
+  { id: lane }: Lane,
+  { event, state, late, gapBegins }: Extract<ClaimedHead<LaneEntry>, { kind: "untaken" }>,
+  { key, eventType }: Pick<Untaken, "key" | "eventType">,
+): Untaken {
+  const { id, sequence, forced, acceptedAt } = event;
+  return { event: id, lane, key, sequence, eventType, late, forced, acceptedAt, state, gapBegins };
 }
 
 /** Sets what a lane does next, and that nobody holds it. */

@@ -56,6 +56,10 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
     return this.#lease.forced;
   }
 
+  get late(): boolean {
+    return this.#lease.late;
+  }
+
   get outOfOrder(): boolean {
     return this.#lease.outOfOrder;
   }
@@ -157,11 +161,15 @@ export interface Run {
   abort(reason: Error): void;
 }
 
+/** Types of late events that are logged: an open source can have any number. */
+const MOST_NOTED = 100;
+
 /** Runs the handlers of claimed events. */
 export class Runner<Tx> {
   readonly #store: EffectStore;
   readonly #registered: Registered<Tx>;
   readonly #options: RunnerOptions;
+  readonly #notedLate = new Set<string>();
 
   constructor(store: EffectStore, registered: Registered<Tx>, options: RunnerOptions) {
     this.#store = store;
@@ -183,8 +191,8 @@ export class Runner<Tx> {
     }
     const observed = instruments.attempt(lease);
     const event = parsed ?? entry.source.reread(lease);
-    const late = lease.late && !lease.forced;
-    const handlers = entry.handlers.handlersFor(lease.eventType, late);
+    const handlers = entry.handlers.handlersFor(lease.eventType, lease.late);
+    if (lease.late && entry.handlers.lateGoToOn) this.#noteLate(lease);
     if (event === null) {
       done(failed(unreadable(), null));
     } else if (handlers.length === 0) {
@@ -203,6 +211,18 @@ export class Runner<Tx> {
     missing.add(source);
     const message = `An event of the source "${source}" was met, which this receiver does not have: it stays untouched for one that has it.`;
     this.#options.logger.warn({ code: "source_missing", source }, message);
+  }
+
+  /** Once for each type of an entry: nothing is registered for late events, so handlers of facts get them. */
+  #noteLate({ key, eventType }: Lease): void {
+    const source = entryNameOf(key);
+    const noted = `${source} ${eventType}`;
+    if (this.#notedLate.has(noted) || this.#notedLate.size >= MOST_NOTED) return;
+    this.#notedLate.add(noted);
+    this.#options.logger.warn(
+      { code: "late_event", source, eventType },
+      'An event of this type came after a later one of its lane was handled. Its on() handler gets it with ctx.late. If it keeps a state, register onLate(), or on() with { late: "skip" }.',
+    );
   }
 
   /** An observer's context is current in the handlers only, not in the work that follows them. */

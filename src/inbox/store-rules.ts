@@ -58,19 +58,20 @@ export function noInbox(location: string): SetupError {
 }
 
 /**
- * Events that one transaction retires at most: meanwhile nothing else is written, and an embedded store blocks the event loop. After
- * `maxAttempts` was lowered any number can be due at once. The core asks again.
+ * Events that one claim ends at most: meanwhile nothing else is written, and an embedded store blocks the event loop. Any number without a
+ * handler, or with more attempts than a lowered `maxAttempts`, can be due at once. The core asks again.
  */
-export const RETIRED_PER_TURN = 256;
+export const ENDED_PER_CLAIM = 256;
 
 interface Found {
   readonly leased: readonly unknown[];
   readonly retired: readonly unknown[];
+  readonly untaken: readonly unknown[];
 }
 
 /** How many more lanes a claim of up to `limit` may read, given what it has found. 0 or less: none. */
-export function roomLeft({ leased, retired }: Found, limit: number): number {
-  return Math.min(limit - leased.length, RETIRED_PER_TURN - retired.length);
+export function roomLeft({ leased, retired, untaken }: Found, limit: number): number {
+  return Math.min(limit - leased.length, ENDED_PER_CLAIM - retired.length - untaken.length);
 }
 
 /**

@@ -188,8 +188,6 @@ export interface Turn<Tx> {
   readonly settles: readonly Settle<Tx>[];
   readonly accepts: readonly NewEvent[];
   readonly quarantines: readonly NewQuarantine[];
-  /** An event below its lane's cursor becomes pending for `onLate`, or is only recorded. */
-  readonly lateEvents: "hand_out" | "record";
   readonly quarantineQuota: QuarantineQuota;
   readonly claim: ClaimRequest;
 }
@@ -220,7 +218,16 @@ export interface ClaimRequest {
   readonly fresh?: number;
   /** Claim only this lane. Accepted events are then not leased. */
   readonly lane?: LaneId;
+  /** Whether this process takes an event. One that it does not take ends in the claim, without a lease. */
+  readonly takes: Takes;
 }
+
+/**
+ * Whether a handler of this process gets the event, or the process lacks its entry, so that another one must decide.
+ *
+ * @param late - its place is below the cursor of its lane
+ */
+export type Takes = (lane: LaneKey, eventType: string, late: boolean) => boolean;
 
 /** Identifies a lease. */
 export interface LeaseRef {
@@ -241,11 +248,14 @@ export interface Lease extends LeaseRef {
   readonly attempt: number;
   readonly acceptedAt: number;
   readonly signedAt: number;
+  /** Its sequence lies below the lane's cursor: an event with a higher one was leased before. */
   readonly late: boolean;
   /** An operator's replay. */
   readonly forced: boolean;
-  /** Its sequence lies below the lane's cursor. */
+  /** Late, or a replay whose sequence lies below the lane's cursor. */
   readonly outOfOrder: boolean;
+  /** The lane's cursor before this lease. Null if it had none. */
+  readonly cursorBefore: number | null;
   /** The sequences before it whose wait ended, both included. */
   readonly missing: { readonly from: number; readonly to: number } | null;
   readonly trace: string | null;
@@ -296,8 +306,16 @@ export type Settle<Tx> =
     }
   | { readonly kind: "retry"; readonly lease: LeaseRef; readonly delayMs: number; readonly failure: Failure }
   | { readonly kind: "dead"; readonly lease: LeaseRef; readonly failure: Failure; readonly onDead: OnDead }
-  /** Not started, or a failed probe: the event returns to the queue with its attempt, ready after `delayMs`. */
-  | { readonly kind: "release"; readonly lease: LeaseRef; readonly delayMs: number };
+  /**
+   * The event returns to the queue with its attempt, ready after `delayMs`. `ran`: a handler ran, as in a failed probe. If none ever did, by
+   * position the cursor goes back too: what did not begin makes no other event late.
+   */
+  | {
+      readonly kind: "release";
+      readonly lease: LeaseRef & Pick<Lease, "cursorBefore">;
+      readonly delayMs: number;
+      readonly ran: boolean;
+    };
 
 /** What became of a completion. */
 export type SettleResult =
@@ -356,13 +374,24 @@ export interface TurnResult {
   /** In the order of `turn.quarantines`. */
   readonly quarantined: readonly QuarantineAnswer[];
   readonly leases: readonly Lease[];
-  /** Events that had used up their attempts without an end, and are dead letters now. 256 at most; after some the core asks again. */
+  /** Events that had used up their attempts without an end, and are dead letters now. After some the core asks again. */
   readonly retired: readonly EventRecord[];
+  /** Events that ended because `claim.takes` refused them. With those that retired 256 at most; after some the core asks again. */
+  readonly untaken: readonly Untaken[];
   /**
    * An expired lease is due: claim it alone, with `mode: "recover"`, before anything new. A batch that claims nothing (`limit` 0) need
    * not check.
    */
   readonly recoveryDue: boolean;
+}
+
+/** An event that ended in a claim, because no handler takes it. */
+export interface Untaken extends Pick<Lease, "event" | "lane" | "key" | "sequence" | "eventType" | "late" | "forced"> {
+  /** `late`: it came late by sequence, and is only recorded. Otherwise it is `done`, as `unhandled`. */
+  readonly state: Extract<EventState, "done" | "late">;
+  readonly acceptedAt: number;
+  /** As `SettleResult`. */
+  readonly gapBegins: boolean;
 }
 
 /** A receiver's rules for its inbox, recorded at each of its opens. */
@@ -471,12 +500,7 @@ export type Act =
    */
   | { readonly kind: "erase"; readonly subject: { readonly peer: string } | { readonly messageId: string } }
   /** Accepts a quarantined body as `event`, and records the event in its row. */
-  | {
-      readonly kind: "replay_quarantined";
-      readonly quarantine: number;
-      readonly event: NewEvent;
-      readonly lateEvents: "hand_out" | "record";
-    }
+  | { readonly kind: "replay_quarantined"; readonly quarantine: number; readonly event: NewEvent }
   | { readonly kind: "discard_quarantined"; readonly quarantine: number }
   /** The numbers and texts of a message, or of a quarantined body, are shown to a person. Only writes the audit row. */
   | { readonly kind: "reveal"; readonly lane: LaneId }

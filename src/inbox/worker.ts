@@ -11,7 +11,14 @@ import {
   Leases,
   OnDemandClaims,
 } from "./claims.ts";
-import { type RetryPolicy, reportEnd, reportRetired, settleFor, type WorkerEvents } from "./completion.ts";
+import {
+  type RetryPolicy,
+  reportEnd,
+  reportRetired,
+  reportUntaken,
+  settleFor,
+  type WorkerEvents,
+} from "./completion.ts";
 import { Flow, type FlowLimits } from "./flow.ts";
 import { isFreshEvent } from "./gap.ts";
 import { type ClaimDriver, GroupCommit, type GroupCommitOptions } from "./group-commit.ts";
@@ -19,7 +26,7 @@ import type { Registered } from "./handlers.ts";
 import { explained, placeFields } from "./masking.ts";
 import type { EventId, LaneId } from "./record.ts";
 import { failed, Runner, type RunnerOptions, type Verdict } from "./runner.ts";
-import type { ClaimRequest, InboxStore, Lease, SettleResult, TurnResult } from "./store.ts";
+import type { ClaimRequest, InboxStore, Lease, SettleResult, Takes, TurnResult } from "./store.ts";
 
 /** A lane that is due now may be another process's: a drain that waits does not ask for it all the time. */
 const SHORTEST_WAIT_MS = 10;
@@ -246,7 +253,9 @@ export class Worker<Tx> implements ClaimDriver {
   nextClaim(): ClaimRequest {
     const onDemand = this.#mayClaimOnDemand() ? this.#onDemand.nextClaim(this.#isActive()) : null;
     const { leaseMs, maxAttempts, onDead } = this.#options;
-    const base = { leaseMs, maxAttempts, onDead };
+    const { entries } = this.#registered;
+    const takes: Takes = (lane, eventType, late) => entries.takes(lane, eventType, late);
+    const base = { leaseMs, maxAttempts, onDead, takes };
     if (onDemand !== null) return { ...base, limit: 1, ...onDemand };
     if (this.#recovery.wantsClaim && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
     const limit = this.#freeSlots(this.#onDemand.takeOwed());
@@ -257,7 +266,11 @@ export class Worker<Tx> implements ClaimDriver {
     const wanted = this.#areWanted(result.leases.length, request);
     if (request.mode === "ordinary" && request.lane === undefined)
       this.#backlog.claimed(result.leases, request.limit, this.#options.clock.now());
-    for (const record of result.retired) reportRetired(record, this.#events, this.#registered.entries);
+    const { entries, instruments } = this.#registered;
+    for (const record of result.retired) reportRetired(record, this.#events, entries);
+    for (const untaken of result.untaken) reportUntaken(untaken, this.#events, instruments);
+    // It shows nothing of the handlers: the next probe need not wait.
+    if (result.untaken.length > 0) this.#breaker.probeAgain();
     for (const lease of result.leases) {
       this.#events.claimed(lease.lane);
       this.#leases.add(lease, lease.acceptIndex === null ? null : parsed(lease.acceptIndex));
@@ -288,11 +301,12 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   /** Lanes that are due, or become due, need a batch, an unfinished settle or a timer that comes back to them. */
-  #planNext({ leases, retired }: TurnResult, { limit, mode, lane }: ClaimRequest): void {
+  #planNext({ leases, retired, untaken }: TurnResult, { limit, mode, lane }: ClaimRequest): void {
+    const ended = retired.length + untaken.length;
     if (this.#onDemand.hasClaims && this.#mayClaimOnDemand()) this.groupCommit.poke();
-    // A claim of one lane, or of an expired lease that was gone, shows nothing about other lanes. After one that retired there may be more.
-    if (lane !== undefined || retired.length > 0 || (mode === "recover" && leases.length === 0)) this.#poke();
-    const exhausted = mode === "ordinary" && lane === undefined && retired.length === 0 && leases.length < limit;
+    // A claim of one lane, or of an expired lease that was gone, shows nothing about other lanes. After one that ended events there may be more.
+    if (lane !== undefined || ended > 0 || (mode === "recover" && leases.length === 0)) this.#poke();
+    const exhausted = mode === "ordinary" && lane === undefined && ended === 0 && leases.length < limit;
     this.#mayBeMore = !exhausted;
     if (exhausted && !this.#recovery.isInProgress) this.#drains.nothingReady();
     if (this.#breaker.isOpen) this.#drains.endAll();
@@ -390,13 +404,13 @@ export class Worker<Tx> implements ClaimDriver {
     const waiting = this.#leases.takeWaiting();
     this.#drains.returned(waiting.map(({ lane }) => lane));
     for (const lease of waiting) {
-      this.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, () => this.#endUnstarted(lease));
+      this.groupCommit.settle({ kind: "release", lease, delayMs: 0, ran: false }, () => this.#endUnstarted(lease));
     }
   }
 
   /** Returns a lease to its queue for `delayMs`: limits by key do not let it start soon. */
   #park(lease: Lease, delayMs: number): void {
-    this.groupCommit.settle({ kind: "release", lease, delayMs }, () => {
+    this.groupCommit.settle({ kind: "release", lease, delayMs, ran: false }, () => {
       // A store counts whole milliseconds.
       const dueAt = this.#options.clock.monotonic() + delayMs + 1;
       for (const parked of this.#parkedOfDrains) parked.add(lease.lane, dueAt);
@@ -577,13 +591,14 @@ export class Breaker {
    */
   committed<Tx>(verdict: Verdict<Tx>, status: SettleResult["status"]): BreakerChange {
     if (verdict.kind === "failed") return null;
-    if (verdict.kind === "absent" || verdict.outcome !== "handled") return this.#probeAgain();
+    if (verdict.kind === "absent" || verdict.outcome !== "handled") return this.probeAgain();
     if (verdict.effects.length === 0) return null;
     this.#undecided--;
     return status === "settled" ? this.#succeeded() : null;
   }
 
-  #probeAgain(): BreakerChange {
+  /** The last one found no event with a handler. */
+  probeAgain(): BreakerChange {
     if (!this.#open) return null;
     this.#nextProbeAt = this.#clock.monotonic();
     return "probe_again";

@@ -7,7 +7,7 @@ import { EventLog } from "../inbox/instrumentation.ts";
 import { ORDERS } from "../inbox/lane-key.ts";
 import { placeFields } from "../inbox/masking.ts";
 import type { EventId, NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
-import type { Acceptance, QuarantineAnswer, Turn } from "../inbox/store.ts";
+import type { Acceptance, QuarantineAnswer } from "../inbox/store.ts";
 import { Worker } from "../inbox/worker.ts";
 import { atMost, type Timer } from "../internal/clock.ts";
 import { thisInstance } from "../internal/process.ts";
@@ -54,7 +54,6 @@ export class Engine<Tx> {
   #admission: Promise<void> | null = null;
   /** The store refused it. `at` is monotonic. */
   #refused: { readonly at: number; readonly error: unknown } | null = null;
-  #warnedAboutLate = false;
   /** Of the events that were accepted. */
   #highestId = 0;
 
@@ -80,11 +79,6 @@ export class Engine<Tx> {
   /** Its inbox is open, or is being opened. */
   get isInUse(): boolean {
     return this.#opening !== null;
-  }
-
-  /** What becomes of an event below its cursor. */
-  get lateEvents(): Turn<Tx>["lateEvents"] {
-    return this.inUse.entries.lateEvents;
   }
 
   /** A process of an older version holds back the sources besides the messaging service. */
@@ -156,7 +150,6 @@ export class Engine<Tx> {
     await this.#admitOrLog();
     if (this.isStopping) throw stopped();
     if (this.worker.isStarted) return;
-    this.#warnAboutLateOnce();
     this.worker.start();
     this.#holdProcess();
     this.upkeep.workerRan();
@@ -167,7 +160,6 @@ export class Engine<Tx> {
     await this.#openForWork();
     // Deliveries may still be accepted now. They wait for the next process.
     if (this.isStopping) return { claimed: 0, complete: false };
-    this.#warnAboutLateOnce();
     const result = await this.upkeep.whileDraining(this.worker.drain(options));
     await this.#hooks.gapLog.flush();
     await this.upkeep.pruneAfterDrain(deadline);
@@ -326,16 +318,6 @@ export class Engine<Tx> {
     const error = thrown ?? new StoreError("store_unavailable", "The store did not answer for this delivery.");
     this.#acceptFailedAt = this.options.clock.monotonic();
     return error;
-  }
-
-  #warnAboutLateOnce(): void {
-    const types = this.inUse.entries.all.flatMap(({ handlers }) => handlers.orderedTypes);
-    if (this.#warnedAboutLate || types.length === 0 || this.lateEvents === "hand_out") return;
-    this.#warnedAboutLate = true;
-    this.options.logger.warn(
-      { code: "no_on_late", types },
-      "Outbound handlers are registered without onLate: late events will only be recorded.",
-    );
   }
 }
 

@@ -137,10 +137,10 @@ export class HttpHandler<Tx> {
     if (acceptance.outcome === "duplicate" && !this.#source.isService) this.#noteSameBody(event, acceptance);
     if (engine.options.ack === "stored" || acceptance.outcome === "filtered")
       return this.#accept(delivery, acceptance.outcome);
-    // An event that is late by position always goes to `onLate`.
-    const isRecorded = delivery.late && this.#source.isService && engine.lateEvents === "record";
-    if (isRecorded) return this.#accept(delivery, "late");
-    const outcome = await whenHandled(engine, acceptance, this.#source.answerMs);
+    const ended = await whenHandled(engine, acceptance, this.#source.answerMs);
+    // Without a handler it will be recorded, whatever its lane waits for now.
+    const isRecorded = delivery.late && !engine.inUse.entries.takes(event.lane, event.eventType, true);
+    const outcome = ended ?? (isRecorded ? "late" : null);
     if (outcome !== null) return this.#accept(delivery, outcome);
     delivery.reason = "not_handled";
     return answers.UNAVAILABLE;
@@ -292,6 +292,7 @@ async function whenHandled<Tx>(
   const waitMs = Math.max(answerMs / 2, answerMs - MARGIN_MS);
   const ending = await untilEnded(engine, acceptance, waitMs);
   if (ending === "done") return "handled";
+  if (ending === "late") return "late";
   return ending === "dead" && durable ? "dead" : null;
 }
 

@@ -31,8 +31,6 @@ export async function openPlainInbox(options: PlainInboxOptions, release: Operat
   const operated: OperatedInbox = {
     options: { store, clock },
     release,
-    // It is not known here whether a receiver has `onLate`. One without ends such an event as unhandled, where it can be seen.
-    lateEvents: "hand_out",
     open: async () => {},
     // Receivers notice by themselves what another process wrote.
     afterAct: () => {},

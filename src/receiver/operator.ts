@@ -18,7 +18,7 @@ import type {
   TransferredEvent,
   TransferredLane,
 } from "../inbox/record.ts";
-import type { Act, ActResult, EventQuery, InboxStore, LaneQuery, Page, QuarantineQuery, Turn } from "../inbox/store.ts";
+import type { Act, ActResult, EventQuery, InboxStore, LaneQuery, Page, QuarantineQuery } from "../inbox/store.ts";
 import { createSubjectTest, type Subject } from "../inbox/subject.ts";
 import type { Clock } from "../internal/clock.ts";
 import {
@@ -61,7 +61,6 @@ export interface OperatedInbox {
   };
   /** Reads a quarantined body again. */
   release(row: QuarantineRecord): Released;
-  readonly lateEvents: Turn<never>["lateEvents"];
   open(): Promise<void>;
   /** Called after an act that was done, or may have been done: it may have made events ready. */
   afterAct(): void;
@@ -190,8 +189,7 @@ export class InboxOperator {
     const { released } = found;
     if (!released.ok && released.reason !== "body_pruned") throw new OncehookError(released.reason, released.message);
     if (!released.ok) return { ok: false, reason: released.reason };
-    const { lateEvents } = this.#inbox();
-    return this.#act({ kind: "replay_quarantined", quarantine: id, event: released.event, lateEvents }, options);
+    return this.#act({ kind: "replay_quarantined", quarantine: id, event: released.event }, options);
   }
 
   /** A quarantined body, and the event that its replay would accept. Null if there is no such body. */

@@ -9,6 +9,7 @@ import {
   type Entry,
   type FailureNotice,
   type Handler,
+  type HandlerOptions,
   HandlerRegistry,
 } from "../inbox/handlers.ts";
 import { channelInstrumentation, EventLog, type Instrumentation, Instruments } from "../inbox/instrumentation.ts";
@@ -243,14 +244,18 @@ export class Receiver<Tx = unknown, E extends SourceEvents = SourceEvents> exten
   }
 
   /** Registers a handler of one or more event types. Several handlers of an event run in order. A retry starts at the first again. */
-  on<T extends keyof E["byType"] & string>(types: T | readonly T[], handler: Handler<E["byType"][T], Tx>): this {
-    this.#served.handlers.on(types, handler);
+  on<T extends keyof E["byType"] & string>(
+    types: T | readonly T[],
+    handler: Handler<E["byType"][T], Tx>,
+    options?: HandlerOptions,
+  ): this {
+    this.#served.handlers.on(types, handler, options);
     return this;
   }
 
   /** Registers a handler of every event, known or unknown. */
-  onAny(handler: Handler<E["any"], Tx>): this {
-    this.#served.handlers.onAny(handler);
+  onAny(handler: Handler<E["any"], Tx>, options?: HandlerOptions): this {
+    this.#served.handlers.onAny(handler, options);
     return this;
   }
 
@@ -258,14 +263,15 @@ export class Receiver<Tx = unknown, E extends SourceEvents = SourceEvents> exten
    * Registers a handler of event types that this version of oncehook does not know (RCV-11). For a source whose types are open: of those
    * that no `on()` names.
    */
-  onUnknown(handler: Handler<E["unknown"], Tx>): this {
-    this.#served.handlers.onUnknown(handler);
+  onUnknown(handler: Handler<E["unknown"], Tx>, options?: HandlerOptions): this {
+    this.#served.handlers.onUnknown(handler, options);
     return this;
   }
 
   /**
-   * Registers a handler of events that arrive below their lane's cursor. Other handlers do not receive them (RCV-7). Those of the messaging
-   * service are outbound, so they have `event.messageId` and `event.sequence`. A source by position must have one.
+   * Registers a handler of late events: one with a higher sequence or position of their lane was passed to a handler before. Other handlers
+   * do not receive them (RCV-7). Those of the messaging service are outbound, so they have `event.messageId` and `event.sequence`. Without
+   * one, a late event of the messaging service is only recorded, and one of a source by position goes to its `on()` handler with `ctx.late`.
    *
    * @throws SetupError if no event of the source can be late
    */
@@ -394,20 +400,24 @@ export class SourceView<Tx = unknown, E extends SourceEvents = SourceEvents> {
   }
 
   /** Registers a handler of one or more event types. Several handlers of an event run in order. A retry starts at the first again. */
-  on<T extends keyof E["byType"] & string>(types: T | readonly T[], handler: Handler<E["byType"][T], Tx>): this {
-    this.#served.handlers.on(types, handler);
+  on<T extends keyof E["byType"] & string>(
+    types: T | readonly T[],
+    handler: Handler<E["byType"][T], Tx>,
+    options?: HandlerOptions,
+  ): this {
+    this.#served.handlers.on(types, handler, options);
     return this;
   }
 
   /** Registers a handler of every event of this source. */
-  onAny(handler: Handler<E["any"], Tx>): this {
-    this.#served.handlers.onAny(handler);
+  onAny(handler: Handler<E["any"], Tx>, options?: HandlerOptions): this {
+    this.#served.handlers.onAny(handler, options);
     return this;
   }
 
   /** Registers a handler of event types that no `on()` names; for the messaging service, of types that this version does not know. */
-  onUnknown(handler: Handler<E["unknown"], Tx>): this {
-    this.#served.handlers.onUnknown(handler);
+  onUnknown(handler: Handler<E["unknown"], Tx>, options?: HandlerOptions): this {
+    this.#served.handlers.onUnknown(handler, options);
     return this;
   }
 

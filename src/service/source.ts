@@ -158,7 +158,7 @@ const ANSWER_MS = 10_000;
 
 export const SERVICE_TYPES: EventTypes = {
   known: KNOWN_EVENT_TYPES,
-  canBeLate: (type) => type !== "message.inbound",
+  order: "sequence",
   holdBackMs: 0,
 };
 

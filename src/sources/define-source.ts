@@ -312,7 +312,7 @@ function connect<Event extends object>(
   return {
     preset: definition.preset,
     isService: false,
-    types: { known: null, canBeLate: () => isByPosition(definition), holdBackMs },
+    types: { known: null, order: isByPosition(definition) ? "position" : null, holdBackMs },
     maxBodyBytes,
     answerMs: definition.answerMs ?? 10_000,
     keyrings: sourceKeyrings(secrets, decode, deps),

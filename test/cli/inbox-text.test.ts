@@ -47,11 +47,12 @@ async function working(path: string, work: (store: InboxStore<never>) => Promise
 }
 
 /** `msg_3` again: its gap was given up, and `queued`, which was missing, came late. */
-async function withLateEvent(path: string, lateEvents: "hand_out" | "record" = "record"): Promise<void> {
+async function withLateEvent(path: string, handling: "takes late ones" | "takes none" = "takes none"): Promise<void> {
   await inbox(path, "release", "--message", "msg_3");
   await working(path, async (store) => {
     await handle(store, [], handled);
-    await store.step(turn<never>({ accepts: [outboundEvent("queued", "msg_3")], lateEvents }));
+    const takes = () => handling === "takes late ones";
+    await store.step(turn<never>({ accepts: [outboundEvent("queued", "msg_3")], claim: { limit: 1, takes } }));
   });
 }
 
@@ -77,7 +78,7 @@ describe("oncehook inbox show", () => {
   it("tells of an event how it failed, whether it is late, and that it was replayed", async () => {
     const path = newInbox();
     expect(await printed(path, "show", "2")).toMatch(/\nlate +no\n[\s\S]*\nevent +failed try[\s\S]*No order 17\n/);
-    await withLateEvent(path, "hand_out");
+    await withLateEvent(path, "takes late ones");
     expect(await printed(path, "show", "9")).toMatch(/\nlate +yes\nreplayed +no\nconflict +no\n/);
     expect(await printed(path, "ls", "--message", "msg_3")).toMatch(/^9 .* pending, late +0$/m);
     await inbox(path, "replay", "8");

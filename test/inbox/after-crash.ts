@@ -12,8 +12,8 @@ export async function afterCrash(
   const store = memoryStore({ volatile: true });
   const before = await openBench({ store, clock, register: (on) => on.onAny(() => new Promise(() => {})) });
   await Promise.all(ids.map((id) => before.accept(id)));
-  const claim = { limit: 100, leaseMs: 30_000, maxAttempts: 99, onDead: "continue" } as const;
-  const turn = { settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" } as const;
+  const claim = { limit: 100, leaseMs: 30_000, maxAttempts: 99, onDead: "continue", takes: () => true } as const;
+  const turn = { settles: [], accepts: [], quarantines: [] } as const;
   const quarantineQuota = { maxRows: 1, maxBytes: 1 };
   await store.step({ ...turn, quarantineQuota, claim: { ...claim, mode: "ordinary" } });
   for (let attempt = 1; attempt < attempts; attempt++) {

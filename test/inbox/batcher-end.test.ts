@@ -58,7 +58,10 @@ describe("Batcher.close()", () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
     const bench = await openBench({ clock });
     const settle = () =>
-      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, token: 1, event: 1 }, delayMs: 0 }, () => {});
+      bench.groupCommit.settle(
+        { kind: "release", lease: { lane: 1, token: 1, event: 1, cursorBefore: null }, delayMs: 0, ran: false },
+        () => {},
+      );
     bench.recorder.failNextTurns = 1;
     settle();
     await rounds();
@@ -102,7 +105,10 @@ describe("Batcher.close()", () => {
     const bench = await openBench();
     await bench.groupCommit.close();
     const settled = await new Promise((resolve) => {
-      bench.groupCommit.settle({ kind: "release", lease: { lane: 1, token: 1, event: 1 }, delayMs: 0 }, resolve);
+      bench.groupCommit.settle(
+        { kind: "release", lease: { lane: 1, token: 1, event: 1, cursorBefore: null }, delayMs: 0, ran: false },
+        resolve,
+      );
     });
     expect(settled).toEqual({ status: "lost" });
     await rounds();
@@ -113,8 +119,10 @@ describe("Batcher.close()", () => {
     const bench = await openBench();
     const settled: unknown[] = [];
     const settle = (event: number) => {
-      const lease = { lane: event, token: 1, event };
-      bench.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, (result) => settled.push([event, result]));
+      const lease = { lane: event, token: 1, event, cursorBefore: null };
+      bench.groupCommit.settle({ kind: "release", lease, delayMs: 0, ran: false }, (result) =>
+        settled.push([event, result]),
+      );
     };
     bench.recorder.failNextTurns = 2;
     settle(1);
@@ -151,7 +159,10 @@ describe("Batcher.idle()", () => {
   it("is not idle while a settle waits for its next try", async () => {
     const bench = await openBench();
     bench.recorder.failNextTurns = 1;
-    bench.groupCommit.settle({ kind: "release", lease: { lane: 1, token: 1, event: 1 }, delayMs: 0 }, () => {});
+    bench.groupCommit.settle(
+      { kind: "release", lease: { lane: 1, token: 1, event: 1, cursorBefore: null }, delayMs: 0, ran: false },
+      () => {},
+    );
     await rounds();
     let isIdle = false;
     void bench.groupCommit.idle().then(() => {

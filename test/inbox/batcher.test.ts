@@ -169,9 +169,9 @@ describe("Batcher", () => {
     const inner = memoryStore({ volatile: true });
     const step = async (turn: Turn<never>) => ({ ...(await inner.step(turn)), settled: [] });
     const bench = await openBench({ store: { ...inner, step } });
-    const lease = { lane: 1, token: 1, event: 1 };
+    const lease = { lane: 1, token: 1, event: 1, cursorBefore: null };
     const settled = await new Promise((resolve) => {
-      bench.groupCommit.settle({ kind: "release", lease, delayMs: 0 }, resolve);
+      bench.groupCommit.settle({ kind: "release", lease, delayMs: 0, ran: false }, resolve);
     });
     expect(settled).toEqual({ status: "lost" });
   });

@@ -15,7 +15,7 @@ const thrown = new Error("no");
 const verdict = failed(thrown, null);
 const failure = { code: "Error", message: "no", durationMs: 1 };
 const dead = { lease, verdict, settle: { kind: "dead", lease, failure, onDead: "continue" }, durationMs: 1 } as const;
-const putBack = { lease, verdict, settle: { kind: "release", lease, delayMs: 0 }, durationMs: 1 } as const;
+const putBack = { lease, verdict, settle: { kind: "release", lease, delayMs: 0, ran: true }, durationMs: 1 } as const;
 
 function scene() {
   const told: unknown[] = [];
@@ -48,7 +48,7 @@ describe("reportEnd() and reportRetired()", () => {
     const { told, ended } = scene();
     ended(dead, "lost");
     expect(told).toEqual([
-      ["log", { eventId: 3, token: 4 }, "A lease was lost before its event was completed."],
+      ["log", { eventId: 3 }, "A lease was lost before its event was completed."],
       ["ended", 3, "put_back"],
     ]);
   });

@@ -8,7 +8,7 @@ import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 const lease: Lease = {
   ...{ lane: 7, token: 3, event: 11, identity: null, sequence: 4, eventType: "message.failed", attempt: 2 },
   key: { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1" },
-  ...{ acceptedAt: 1_000, signedAt: 900, late: false, forced: true, outOfOrder: true },
+  ...{ acceptedAt: 1_000, signedAt: 900, late: false, forced: true, outOfOrder: true, cursorBefore: null },
   missing: { from: 2, to: 3 },
   ...{ trace: "00-trace", raw: Buffer.from("{}"), head: null, acceptIndex: null },
 };
@@ -19,7 +19,15 @@ describe("LeaseContext", () => {
   it("shows what the lease says", () => {
     const context = new LeaseContext<never>(lease, silentLogger, TRANSACTIONAL);
     expect(context).toMatchObject({
-      ...{ attempt: 2, receivedAt: 1_000, timestamp: 900, missing: { from: 2, to: 3 }, replay: true, outOfOrder: true },
+      ...{
+        attempt: 2,
+        receivedAt: 1_000,
+        timestamp: 900,
+        missing: { from: 2, to: 3 },
+        replay: true,
+        late: false,
+        outOfOrder: true,
+      },
       meta: { eventId: 11, laneId: 7, lane: lease.key, traceparent: "00-trace" },
     });
     expect(context.rawBody).toBe(lease.raw);

@@ -11,7 +11,14 @@ import { failureOf } from "../support/failure-of.ts";
 import { openContext, outbound, RULES } from "./bench.ts";
 
 const clock = createFakeClock();
-const CLAIM = { limit: 0, leaseMs: 1, maxAttempts: 1, onDead: "continue", mode: "ordinary" } as const;
+const CLAIM = {
+  limit: 0,
+  leaseMs: 1,
+  maxAttempts: 1,
+  onDead: "continue",
+  takes: () => true,
+  mode: "ordinary",
+} as const;
 const BEAT = { keyringVersion: "1", counters: {} };
 
 /** Open, with an event of each of these messages. */
@@ -21,7 +28,7 @@ async function inboxWith(...messageIds: string[]): Promise<InboxStore<never>> {
   const accepts = messageIds.map((messageId) => outbound(clock, messageId, 1));
   const nothing = { settles: [], quarantines: [], repeats: [] };
   const quarantineQuota = { maxRows: 1, maxBytes: 1 };
-  await store.step({ ...nothing, accepts, lateEvents: "record", quarantineQuota, claim: CLAIM });
+  await store.step({ ...nothing, accepts, quarantineQuota, claim: CLAIM });
   return store;
 }
 

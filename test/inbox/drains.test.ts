@@ -2,9 +2,16 @@ import { describe, expect, it } from "vitest";
 import { type Bench, deferred, openBench, rounds } from "./bench.ts";
 import { takenAhead } from "./slow-handlers.ts";
 
-const CLAIM = { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+const CLAIM = {
+  limit: 0,
+  leaseMs: 30_000,
+  maxAttempts: 5,
+  onDead: "continue",
+  takes: () => true,
+  mode: "ordinary",
+} as const;
 const NOTHING = {
-  ...{ settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" as const },
+  ...{ settles: [], accepts: [], quarantines: [] as const },
   quarantineQuota: { maxRows: 0, maxBytes: 0 },
 };
 

@@ -180,8 +180,15 @@ describe("ctx.commit() with the worker", () => {
     const second = bench.worker.drain({});
     await until(() => bench.recorder.outstanding.size === 1);
     bench.clock.set(bench.clock.now() + 31_000);
-    const turn = { settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" } as const;
-    const claim = { limit: 1, leaseMs: 30_000, maxAttempts: 9, onDead: "continue", mode: "recover" } as const;
+    const turn = { settles: [], accepts: [], quarantines: [] } as const;
+    const claim = {
+      limit: 1,
+      leaseMs: 30_000,
+      maxAttempts: 9,
+      onDead: "continue",
+      takes: () => true,
+      mode: "recover",
+    } as const;
     const { step } = bench.recorder.store;
     const taken = await step({ ...turn, quarantineQuota: { maxRows: 1, maxBytes: 1 }, claim });
     expect(taken.leases).toHaveLength(1);

@@ -29,7 +29,7 @@ const lane = (wish: Partial<LanePosition> = {}): LanePosition => ({
   ...wish,
 });
 const event = (sequence: number, wish: Partial<Candidate> = {}): Candidate => ({
-  ...{ sequence, late: false, forced: false, gapWaitMs: 90_000, occurredAt: NOW, acceptedAt: NOW, ...wish },
+  ...{ sequence, forced: false, gapWaitMs: 90_000, occurredAt: NOW, acceptedAt: NOW, ...wish },
 });
 
 describe("arm()", () => {
@@ -38,7 +38,7 @@ describe("arm()", () => {
   });
 
   it("takes a late event when there is nothing else (RCV-7)", () => {
-    const late = event(1, { late: true });
+    const late = event(1);
     expect(arm(lane({ cursor: 3 }), null, late, NOW)).toEqual({
       ...{ status: "ready", head: late, missing: null, gapSince: null },
     });
@@ -122,7 +122,7 @@ describe("arm()", () => {
   });
 
   it("takes a late event while the gap before the head is waited for, and keeps the wait (RCV-7)", () => {
-    const late = event(1, { late: true });
+    const late = event(1);
     expect(arm(lane({ cursor: 2, gapSince: NOW - 5 }), event(4), late, NOW)).toEqual({
       ...{ status: "ready", head: late, missing: null, gapSince: NOW - 5 },
     });
@@ -133,7 +133,7 @@ describe("arm()", () => {
     const gapSince = NOW + MINUTE;
     const ready = { status: "ready", missing: { from: 3, to: 3 }, gapSince };
     expect(arm(lane({ cursor: 2, gapSince }), released, null, NOW)).toMatchObject(ready);
-    expect(arm(lane({ cursor: 2, gapSince }), released, event(1, { late: true }), NOW)).toMatchObject(ready);
+    expect(arm(lane({ cursor: 2, gapSince }), released, event(1), NOW)).toMatchObject(ready);
   });
 
   it("does not miss what was replayed or discarded, and misses from the first that never came", () => {
@@ -150,7 +150,7 @@ describe("arm()", () => {
   });
 
   it("takes the head before a late event once its gap is over, or without one", () => {
-    const late = event(1, { late: true });
+    const late = event(1);
     expect(arm(lane({ cursor: 2, gapSince: NOW - 90_000 }), event(4), late, NOW)).toMatchObject({ head: event(4) });
     expect(arm(lane({ cursor: 2 }), event(3), late, NOW)).toMatchObject({ head: event(3) });
   });
@@ -212,13 +212,12 @@ describe("gapSinceWithout()", () => {
 const instant = fc.integer({ min: NOW - 3 * LONGEST_WAIT_MS, max: NOW + 3 * LONGEST_WAIT_MS });
 const anyCandidate: fc.Arbitrary<Candidate> = fc.record({
   sequence: fc.integer({ min: 0, max: 12 }),
-  late: fc.constant(false),
   forced: fc.boolean(),
   gapWaitMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: LONGEST_WAIT_MS })),
   occurredAt: instant,
   acceptedAt: instant,
 });
-const anyLate = anyCandidate.map((candidate) => ({ ...candidate, late: true, forced: false }));
+const anyLate = anyCandidate.map((candidate) => ({ ...candidate, forced: false }));
 const anyLane: fc.Arbitrary<LanePosition> = fc.record({
   order: fc.constantFrom<LanePosition["order"]>("sequence", "arrival", null),
   cursor: fc.option(fc.integer({ min: 0, max: 12 })),
@@ -248,8 +247,8 @@ describe("arm() for any lane", () => {
   });
 
   it("hands out a sequence above the expected one only with the gap before it recorded (I6)", () => {
-    forAll((arming, position) => {
-      if (arming.status !== "ready" || arming.head.late || arming.head.forced || position.order !== "sequence") return;
+    forAll((arming, position, head) => {
+      if (arming.status !== "ready" || arming.head !== head || head.forced || position.order !== "sequence") return;
       const expected = expectedSequence(position);
       const skips = expected !== null && arming.head.sequence > expected;
       expect(arming.missing).toEqual(skips ? { from: expected, to: arming.head.sequence - 1 } : null);

@@ -215,7 +215,11 @@ describe("OnDemandClaims", () => {
     const came = (result: { leases: readonly { lane: number; event: number }[]; recoveryDue: boolean }) => {
       const { leases, ...rest } = result;
       const claim = { mode: "ordinary", lane: 7 } as ClaimRequest;
-      claims.claimed(claim, { ...rest, leases: leases as readonly Lease[] } as TurnResult, false);
+      claims.claimed(
+        claim,
+        { ...rest, untaken: [] as const, leases: leases as readonly Lease[] } as unknown as TurnResult,
+        false,
+      );
     };
     return { claims, refused, came };
   }

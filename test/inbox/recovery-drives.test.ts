@@ -77,8 +77,8 @@ describe("an expired lease", () => {
     const register = (on: Bench["registry"]) =>
       on.onAny((_, ctx) => gates[ctx.meta.lane.messageId as keyof typeof gates]?.promise);
     const bench = await openBench({ register });
-    const claim = { limit: 1, leaseMs: 1_000, maxAttempts: 9, onDead: "continue" } as const;
-    const turn = { settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" } as const;
+    const claim = { limit: 1, leaseMs: 1_000, maxAttempts: 9, onDead: "continue", takes: () => true } as const;
+    const turn = { settles: [], accepts: [], quarantines: [] } as const;
     const elsewhere = (mode: "ordinary" | "recover") =>
       bench.recorder.store.step({ ...turn, quarantineQuota: { maxRows: 1, maxBytes: 1 }, claim: { ...claim, mode } });
     await bench.accept("crashed");

@@ -59,8 +59,15 @@ describe("an expired lease", () => {
     // Another process claims one and dies.
     await bench.accept("gap", 2);
     bench.clock.set(bench.clock.now() + 90_000);
-    const turn = { settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" } as const;
-    const claim = { limit: 1, leaseMs: 1_000, maxAttempts: 9, onDead: "continue", mode: "ordinary" } as const;
+    const turn = { settles: [], accepts: [], quarantines: [] } as const;
+    const claim = {
+      limit: 1,
+      leaseMs: 1_000,
+      maxAttempts: 9,
+      onDead: "continue",
+      takes: () => true,
+      mode: "ordinary",
+    } as const;
     await store?.step({ ...turn, quarantineQuota: { maxRows: 1, maxBytes: 1 }, claim });
     quick = false;
     await bench.acceptMany(4, "slow");
@@ -164,8 +171,15 @@ describe("the clock of the process that died", () => {
     const bench = new Bench({ ...store, open: async () => RULES }, { clock, register: (on) => on.onAny(() => {}) });
     await store.open(openContext(clock, { debug() {}, info() {}, warn() {}, error() {} }));
     await bench.accept("a");
-    const turn = { settles: [], accepts: [], quarantines: [], repeats: [], lateEvents: "record" } as const;
-    const claim = { limit: 1, leaseMs: 20_000, maxAttempts: 9, onDead: "continue", mode: "ordinary" } as const;
+    const turn = { settles: [], accepts: [], quarantines: [] } as const;
+    const claim = {
+      limit: 1,
+      leaseMs: 20_000,
+      maxAttempts: 9,
+      onDead: "continue",
+      takes: () => true,
+      mode: "ordinary",
+    } as const;
     await store.step({ ...turn, quarantineQuota: { maxRows: 1, maxBytes: 1 }, claim });
     bench.worker.start();
     await clock.advance(19_999);

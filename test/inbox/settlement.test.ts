@@ -4,7 +4,7 @@ import { settleFor } from "../../src/inbox/completion.ts";
 import { failed, type Verdict } from "../../src/inbox/runner.ts";
 
 const key = { apiClientId: "apc", tag: "outbound", messageId: "msg" } as const;
-const lease = { lane: 1, token: 2, event: 3, attempt: 1, key };
+const lease = { lane: 1, token: 2, cursorBefore: null, event: 3, attempt: 1, key };
 const policy = { maxAttempts: 3, onDead: "block" as const, random: () => 0 };
 const run = { durationMs: 5, probeDelayMs: null };
 const verdict = (error: unknown): Verdict<never> => failed(error, null);
@@ -56,6 +56,7 @@ describe("settleFor()", () => {
       kind: "release",
       lease: last,
       delayMs: 5_000,
+      ran: true,
     });
     expect(settleFor(last, verdict(new PermanentError("x")), probe, policy)).toMatchObject({ kind: "dead" });
   });

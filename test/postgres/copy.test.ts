@@ -77,9 +77,9 @@ function eventOf(lane: number, sequence: number): NewEvent {
 function step<Tx>(store: InboxStore<Tx>, turn: Partial<Omit<Turn<Tx>, "claim">> & { limit?: number }) {
   const { limit = 0, ...rest } = turn;
   return store.step({
-    ...{ settles: [], accepts: [], quarantines: [], lateEvents: "hand_out", ...rest },
+    ...{ settles: [], accepts: [], quarantines: [], ...rest },
     quarantineQuota: { maxRows: 1_000, maxBytes: 1_000_000 },
-    claim: { limit, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" },
+    claim: { limit, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", takes: () => true, mode: "ordinary" },
   });
 }
 
@@ -90,7 +90,7 @@ function settleOf(lease: Lease): Settle<never>[] {
   if (chance < 0.7) return [{ kind: "complete", lease, outcome: chance < 0.1 ? "unhandled" : "handled", effects: [] }];
   if (chance < 0.8) return [{ kind: "retry", lease, delayMs: 0, failure }];
   if (chance < 0.9) return [{ kind: "dead", lease, failure, onDead: chance < 0.85 ? "block" : "continue" }];
-  return chance < 0.99 ? [{ kind: "release", lease, delayMs: 0 }] : [];
+  return chance < 0.99 ? [{ kind: "release", lease, delayMs: 0, ran: false }] : [];
 }
 
 /** Shuffled within a window, some twice, four to a lane. */

@@ -37,7 +37,7 @@ describe("erasing a quarantined body", () => {
     const all = await scene();
     const { one, other, meet, onesPool, othersPool } = all;
     const quarantine = await quarantined(all);
-    const replay: Act = { kind: "replay_quarantined", quarantine, event: one.event(1), lateEvents: "hand_out" };
+    const replay: Act = { kind: "replay_quarantined", quarantine, event: one.event(1) };
     const [replayed, erased] = await meet(
       "release_quarantine",
       () => one.act(replay),

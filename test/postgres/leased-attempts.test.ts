@@ -71,7 +71,7 @@ describe("the attempts of a leased event", () => {
     const { store, claim, settle, stored } = await openInbox();
     await store.step(turn<PgClient>({ accepts: [event("m")] }));
     await settle({ kind: "retry", lease: await claim(), failure: FAILURE, delayMs: 0 });
-    await settle({ kind: "release", lease: await claim(), delayMs: 0 });
+    await settle({ kind: "release", lease: await claim(), delayMs: 0, ran: false });
     expect(await stored()).toEqual([{ attempts: 1, started: true, ...FREE }]);
   });
 

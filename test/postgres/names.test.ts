@@ -81,7 +81,7 @@ describe("after a failover that lost the last commits", () => {
     await store.step(turn<PgClient>({ quarantines }));
     await failOver(LOSES);
     const { items } = await store.findQuarantined({ limit: 1 });
-    const request = { kind: "replay_quarantined", event: event("held"), lateEvents: "hand_out" } as const;
+    const request = { kind: "replay_quarantined", event: event("held") } as const;
     expect(await store.act({ ...request, quarantine: items[0]?.id ?? 0 }, "a test")).toMatchObject({ ok: true });
     expect((await claimAll(await openAt(schema))).leases).toMatchObject([{ eventType: "message.sent" }]);
   });

@@ -143,7 +143,7 @@ describe("onWake()", () => {
       { kind: "unblock", lane: dead.lane },
       { kind: "replay", event: dead.event },
       { kind: "discard", event: dead.event },
-      { kind: "replay_quarantined", quarantine, event: event("q"), lateEvents: "record" },
+      { kind: "replay_quarantined", quarantine, event: event("q") },
     ] as const) {
       await notified(store.act(act, "operator").then((result) => expect(result).toMatchObject({ ok: true })));
     }

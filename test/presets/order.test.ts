@@ -81,12 +81,130 @@ describe.each([
     expect(identities).toHaveLength(2);
   });
 
-  it("must have onLate if it has an order, and must not without", async () => {
+  it("takes onLate only if it has an order, and starts without one", async () => {
     const { receiver } = receiving();
-    await expect(receiver.start()).rejects.toMatchObject({ code: "no_handlers", message: /onLate/ });
+    await receiver.start();
     const { receiver: alone } = receiving({ lane: null });
     expect(() => alone.onLate(() => {})).toThrow(/can be late/);
+    expect(() => alone.onAny(() => {}, { late: "skip" })).toThrow(/can be late/);
   });
+});
+
+/** What the handlers of a process are. */
+interface Registered {
+  readonly on?: readonly string[];
+  readonly skip?: readonly string[];
+  readonly onLate?: true;
+}
+
+describe.each([
+  ["memory", memory],
+  ["SQLite", sqlite],
+])("an event that comes after a later one, on %s", (_name, open) => {
+  function receiving({ on = [], skip = [], onLate }: Registered, more: object = {}) {
+    const logged: object[] = [];
+    const logger = { ...silentLogger, warn: (fields: object) => void logged.push(fields) };
+    const source = stripe({ secrets: TEST_SECRETS.stripe });
+    const receiver = createReceiver({ store: open(), source, logger, ...more });
+    onTestFinished(() => receiver.stop());
+    const seen: string[] = [];
+    if (on.length > 0) receiver.on(on, (event, ctx) => void seen.push(`${event.type}${ctx.late ? " late" : ""}`));
+    if (skip.length > 0) receiver.on(skip, (event) => void seen.push(`${event.type} state`), { late: "skip" });
+    if (onLate) receiver.onLate((event, ctx) => void seen.push(`${event.type} onLate ${ctx.late}`));
+    const send = async (type: string, second: number, drains = true) => {
+      const event = {
+        ...fixtures.stripe({ id: `evt_${type}_${second}` }),
+        type,
+        created: SECOND + second,
+        data: { object: { id: "in_1" } },
+      };
+      const answer = await receiver.handle(incomingOf(signedRequest(event, { source: "stripe" })));
+      if (drains) await receiver.drain();
+      return JSON.parse(`${answer.body}`).outcome as string;
+    };
+    const found = async () =>
+      (await receiver.inbox.find({ order: "oldest" })).items.map(({ eventType, outcome, late }) => [
+        eventType,
+        outcome,
+        late,
+      ]);
+    return { receiver, seen, send, found, logged };
+  }
+
+  it("is in its turn if no handler took the later one", async () => {
+    const { seen, send, found } = receiving({ on: ["invoice.paid"] });
+    await send("invoice.updated", 2);
+    await send("invoice.paid", 1);
+    expect(seen).toEqual(["invoice.paid"]);
+    expect(await found()).toEqual([["invoice.updated", "unhandled", false], ["invoice.paid", "handled", false]]); // biome-ignore format: a table
+  });
+
+  it.each([
+    [
+      "goes to onLate alone, of any type",
+      { on: ["paid", "updated"], onLate: true },
+      ["updated", "paid onLate true"],
+      "handled",
+    ],
+    ["goes to on() with ctx.late without onLate", { on: ["paid", "updated"] }, ["updated", "paid late"], "handled"],
+    ["is skipped by a handler of states", { skip: ["paid", "updated"] }, ["updated state"], "unhandled"],
+    [
+      "goes to onLate though its type has no handler",
+      { on: ["updated"], onLate: true },
+      ["updated", "paid onLate true"],
+      "handled",
+    ],
+  ] as const)("%s", async (_how, registered: Registered, expected, outcome) => {
+    const { receiver, seen, send, found, logged } = receiving(registered);
+    await send("updated", 2);
+    await send("paid", 1);
+    expect(seen).toEqual(expected);
+    expect(await found()).toEqual([["updated", "handled", false], ["paid", outcome, true]]); // biome-ignore format: a table
+    expect((await receiver.inbox.stats()).counters.late).toBe(1);
+    const goesToOn = registered.on?.includes("paid") === true && registered.onLate === undefined;
+    await send("paid", 0);
+    const codes = logged.flatMap((fields) => ("code" in fields && fields.code === "late_event" ? [fields] : []));
+    expect(codes).toEqual(goesToOn ? [{ code: "late_event", source: "stripe", eventType: "paid" }] : []);
+  });
+
+  it("is not late, nor marked, if no handler would have taken it in its turn", async () => {
+    const { receiver, send, found } = receiving({ on: ["updated"] });
+    await send("updated", 2);
+    await send("noise", 1);
+    expect(await found()).toEqual([["updated", "handled", false], ["noise", "unhandled", false]]); // biome-ignore format: a table
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ late: 0, unhandled: 1 });
+  });
+
+  it("ends at once with ack: handled, taken or not", async () => {
+    const { send } = receiving({ on: ["updated"] }, { ack: "handled" });
+    expect([await send("noise", 3, false), await send("updated", 2, false), await send("noise", 1, false)]).toEqual([
+      "handled",
+      "handled",
+      "handled",
+    ]);
+  });
+});
+
+it("decides in the process that claims an event what becomes of one that comes late", async () => {
+  const path = join(folder, `${++files}.db`);
+  const open = () => {
+    const source = stripe({ secrets: TEST_SECRETS.stripe });
+    const receiver = createReceiver({ store: sqliteStore(path), source, ...common });
+    onTestFinished(() => receiver.stop());
+    return receiver;
+  };
+  const [web, worker] = [open(), open()];
+  const seen: string[] = [];
+  worker.onAny((event) => void seen.push(event.id)).onLate((event) => void seen.push(`late ${event.id}`));
+  for (const [id, second] of [
+    ["new", 2],
+    ["old", 1],
+  ] as const) {
+    // biome-ignore format: a table
+    await web.handle(stripeEvent(id, second));
+    await worker.drain();
+  }
+  expect(seen).toEqual(["new", "late old"]);
 });
 
 it("refuses holdBackMs where nothing is in order by position, and where the answer would wait for it", () => {

@@ -42,9 +42,9 @@ export async function fill({ url, schema }: Place, keys: number, events: number)
   for (let from = 0; from < all.length; from += BATCH) {
     const accepts = all.slice(from, from + BATCH).flatMap((message) => [eventOf(message, 1), eventOf(message, 2)]);
     await store.step({
-      ...{ settles: [], accepts, quarantines: [], repeats: [], lateEvents: "record" },
+      ...{ settles: [], accepts, quarantines: [] },
       quarantineQuota: { maxRows: 1, maxBytes: 1 },
-      claim: { limit: 0, leaseMs: 0, maxAttempts: 1, onDead: "continue", mode: "ordinary" },
+      claim: { limit: 0, leaseMs: 0, maxAttempts: 1, onDead: "continue", takes: () => true, mode: "ordinary" },
     });
   }
   await receiver.stop();

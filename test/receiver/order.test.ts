@@ -1,7 +1,6 @@
 /** What handlers see of order: sequences, gaps, late events, and events that this version does not know. */
 import { describe, expect, it } from "vitest";
-import type { Receiver, WebhookEvent } from "../../src/index.ts";
-import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
+import type { WebhookEvent } from "../../src/index.ts";
 import { idleTurns, MINUTE, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
@@ -135,35 +134,19 @@ describe("late events (RCV-7)", () => {
     expect(types(seen)).toEqual(["message.delivery"]);
   });
 
-  it.each([
-    [
-      "message.sent",
-      (receiver: Receiver<SqliteDatabase>) => receiver.on(["message.sent", "message.inbound"], () => {}),
-    ],
-    ["any", (receiver: Receiver<SqliteDatabase>) => receiver.onAny(() => {})],
-    ["unknown", (receiver: Receiver<SqliteDatabase>) => receiver.onUnknown(() => {})],
-  ])("are warned about once, when handlers of %s have no onLate", async (type, register) => {
-    const line = { level: "warn", fields: { code: "no_on_late", types: [type] } };
-    for (const begin of ["start", "drain"] as const) {
-      const warned = sqliteBench();
-      register(warned.receiver);
-      await warned.receiver[begin]();
-      expect(warned.log).toMatchObject([line]);
-      await warned.receiver.drain();
-      await warned.receiver.start();
-      expect(warned.log).toHaveLength(1);
-    }
+  it("are not asked for when the receiver starts", async () => {
+    const { receiver, codes } = sqliteBench();
+    receiver.on("message.sent", () => {});
+    await receiver.start();
+    expect(codes()).toEqual([]);
   });
 
-  it("are not warned about with onLate, or when nothing outbound has a handler", async () => {
-    const quiet = sqliteBench();
-    quiet.receiver.on("message.sent", () => {}).onLate(() => {});
-    await quiet.receiver.start();
-    expect(quiet.codes()).toEqual([]);
-    const inboundOnly = sqliteBench();
-    inboundOnly.receiver.on("message.inbound", () => {});
-    await inboundOnly.receiver.start();
-    expect(inboundOnly.codes()).toEqual([]);
+  it("are not for on(), which refuses to be told to skip them", () => {
+    const { receiver } = sqliteBench();
+    expect(() => receiver.on("message.sent", () => {}, { late: "skip" })).toThrow(
+      /go to onLate\(\), or are only recorded/,
+    );
+    expect(() => receiver.onAny(() => {}, { late: "keep" as "skip" })).toThrow(/"late"/);
   });
 });
 

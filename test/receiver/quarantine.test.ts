@@ -131,7 +131,7 @@ describe("inbox.replayQuarantined()", () => {
     await receiver.inbox.stats();
     const raw = Buffer.from(body);
     await store.step({
-      ...{ settles: [], accepts: [], repeats: [], lateEvents: "record" },
+      ...{ settles: [], accepts: [] },
       quarantines: [
         {
           ...{ reason: "invalid_event", slot: "current", signer: "s", scope, signedAt: clock.now(), trace: null },
@@ -139,7 +139,7 @@ describe("inbox.replayQuarantined()", () => {
         },
       ],
       quarantineQuota: { maxRows: 10, maxBytes: 10_000 },
-      claim: { limit: 0, leaseMs: 30_000, maxAttempts: 12, onDead: "continue", mode: "ordinary" },
+      claim: { limit: 0, leaseMs: 30_000, maxAttempts: 12, onDead: "continue", takes: () => true, mode: "ordinary" },
     });
     return (await receiver.inbox.findQuarantined()).items[0]?.id ?? 0;
   }

@@ -15,9 +15,9 @@ function keepingBench(body: string): Bench<SqliteDatabase> {
 
 describe("inbox.replayQuarantined()", () => {
   it.each([
-    ["recorded without onLate", false, "late"],
-    ["kept for onLate", true, "pending"],
-  ])("makes a late event of one whose message went on meanwhile: %s (RCV-7)", async (_, takesLate, state) => {
+    ["recorded without onLate", false, { state: "late", outcome: null }],
+    ["passed to onLate", true, { state: "done", outcome: "handled" }],
+  ])("makes a late event of one whose message went on meanwhile: %s (RCV-7)", async (_, takesLate, end) => {
     const { receiver, deliver } = keepingBench(outbound("queued"));
     receiver.onAny(() => {});
     if (takesLate) receiver.onLate(() => {});
@@ -25,7 +25,8 @@ describe("inbox.replayQuarantined()", () => {
     await deliver(outbound("sent"));
     await receiver.drain();
     expect(await receiver.inbox.replayQuarantined(1)).toMatchObject({ ok: true });
-    expect((await receiver.inbox.find()).items[0]).toMatchObject({ eventType: "message.queued", late: true, state });
+    await receiver.drain();
+    expect((await receiver.inbox.find()).items[0]).toMatchObject({ eventType: "message.queued", late: true, ...end });
   });
 
   it("says of an erased body that it is gone", async () => {

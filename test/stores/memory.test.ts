@@ -40,9 +40,8 @@ function turn(overrides: Partial<Turn<never>>): Turn<never> {
     settles: [],
     accepts: [],
     quarantines: [],
-    lateEvents: "record",
     quarantineQuota: { maxRows: 10, maxBytes: 1_000 },
-    claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" },
+    claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", takes: () => true, mode: "ordinary" },
     ...overrides,
   };
 }
@@ -75,7 +74,14 @@ describe("memoryStore()", () => {
   it("has room again once finished events are past their retention", async () => {
     const store = memoryStore({ maxEvents: 1, volatile: true });
     await store.open(context());
-    const claim = { limit: 1, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    const claim = {
+      limit: 1,
+      leaseMs: 30_000,
+      maxAttempts: 5,
+      onDead: "continue",
+      takes: () => true,
+      mode: "ordinary",
+    } as const;
     const { leases } = await store.step(turn({ accepts: [event("old", 1)], claim }));
     const complete = { kind: "complete", outcome: "handled", effects: [] } as const;
     await store.step(turn({ settles: leases.map((lease) => ({ ...complete, lease })) }));
@@ -92,7 +98,14 @@ describe("memoryStore()", () => {
   it("refuses effects, naming a store that has transactions", async () => {
     const store = memoryStore({ volatile: true });
     await store.open(context());
-    const claim = { limit: 1, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    const claim = {
+      limit: 1,
+      leaseMs: 30_000,
+      maxAttempts: 5,
+      onDead: "continue",
+      takes: () => true,
+      mode: "ordinary",
+    } as const;
     const { leases } = await store.step(turn({ accepts: [event("m", 1)], claim }));
     const lease = leases[0]!;
     const effects = [() => expect.unreachable()];
@@ -120,7 +133,14 @@ describe("memoryStore()", () => {
   it("expires the leases of whoever had it open before, who can settle nothing any more (I3)", async () => {
     const store = memoryStore({ volatile: true });
     await store.open(context());
-    const claim = { limit: 1, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    const claim = {
+      limit: 1,
+      leaseMs: 30_000,
+      maxAttempts: 5,
+      onDead: "continue",
+      takes: () => true,
+      mode: "ordinary",
+    } as const;
     const { leases } = await store.step(turn({ accepts: [event("m", 1)], claim }));
     await store.close();
     await store.open(context({ instance: { id: "two", host: "here", pid: 1, pidStartedAt: "1" } }));

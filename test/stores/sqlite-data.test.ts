@@ -237,6 +237,8 @@ describe.each([
     ["the next due time", SQL.soonest, /oncehook_lane_due.*oncehook_lane_lease/],
     ["a lane's head", SQL.head, /oncehook_event_identity \(lane=\? AND seq>/],
     ["a lane's late head", SQL.lateHead, /oncehook_event_identity \(lane=/],
+    ["a replay below a cursor by position", SQL.replayBelow, /oncehook_event_identity \(lane=\? AND seq</],
+    ["a late head by position", SQL.lateByPosition, /oncehook_event_identity \(lane=\? AND seq</],
     ["what waits behind a lease", SQL.idleLane, /oncehook_event_identity \(lane=\? AND seq>/],
     ["whether a sequence is settled", SQL.settledAt, /oncehook_event_identity \(lane=\? AND seq=/],
     ["what can be pruned", PRUNABLE, /oncehook_event_keep \(keep=\? AND finished</],

@@ -40,9 +40,17 @@ export function turn<Db = SqliteDatabase>(
   wish: Partial<Omit<Turn<Db>, "claim">> & { readonly claim?: Partial<ClaimRequest> } = {},
 ): Turn<Db> {
   return {
-    ...{ settles: [], accepts: [], quarantines: [], lateEvents: "record" },
+    ...{ settles: [], accepts: [], quarantines: [] },
     quarantineQuota: { maxRows: 10, maxBytes: 100_000 },
     ...wish,
-    claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary", ...wish.claim },
+    claim: {
+      limit: 0,
+      leaseMs: 30_000,
+      maxAttempts: 5,
+      onDead: "continue",
+      takes: () => true,
+      mode: "ordinary",
+      ...wish.claim,
+    },
   };
 }

@@ -1,6 +1,5 @@
 /** One batch on an inbox in memory: accepts events, claims lanes, and ends leases. */
 import { SetupError, StoreError } from "../../errors.ts";
-import type { LateEvents } from "../../inbox/lane.ts";
 import { claimOrder, laneIsDue } from "../../inbox/lane-port.ts";
 import {
   type Claimed,
@@ -31,13 +30,13 @@ import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantin
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
   const { claim } = turn;
   const settled = turn.settles.map((request) => settle(lanes, request));
-  const claimed: Claimed = { leased: [], retired: [] };
+  const claimed: Claimed = { leased: [], retired: [], untaken: [] };
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
   const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(lanes);
   const indexes = new Map<number, number>();
   const accepted = turn.accepts.map((incoming, index) => {
-    const acceptance = acceptInMemory(lanes, incoming, turn.lateEvents);
+    const acceptance = acceptInMemory(lanes, incoming);
     if (acceptance.outcome === "duplicate" || acceptance.outcome === "failed") return acceptance;
     indexes.set(acceptance.event, index);
     const lane = lanes.state.lanes.get(acceptance.lane);
@@ -55,7 +54,8 @@ export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult 
     return toLease(leased, bodies.get(id) ?? NO_BODY, indexes.get(id) ?? null);
   });
   const retired = claimed.retired.map((event) => eventRecord(lanes.state, event));
-  return { settled, accepted, quarantined, leases, retired, recoveryDue: recoveryDue(lanes) };
+  const { untaken } = claimed;
+  return { settled, accepted, quarantined, leases, retired, untaken, recoveryDue: recoveryDue(lanes) };
 }
 
 /** Milliseconds until the next lane is due. Null when none waits. */
@@ -70,7 +70,7 @@ export function nextDueInMemory({ state, now }: MemoryLanes): number | null {
 }
 
 /** Stores an event unless its identity is known, and arms its lane. */
-export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvents: LateEvents): Acceptance {
+export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent): Acceptance {
   const { state } = lanes;
   const known = laneByKey(state, incoming.lane);
   const first = knownEvent(known, incoming);
@@ -81,7 +81,7 @@ export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvent
     return { outcome: "failed", error: memoryFull(state.maxEvents) };
   }
   const lane = known ?? addLane(state, incoming);
-  return lanes.accept(lane, incoming, ++state.lastEventId, lateEvents);
+  return lanes.accept(lane, incoming, ++state.lastEventId);
 }
 
 function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEvent): Acceptance {

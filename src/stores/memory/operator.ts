@@ -51,7 +51,7 @@ function replayQuarantined(lanes: MemoryLanes, request: Extract<Act, { kind: "re
   if (row === undefined) return { ok: false, reason: "not_found" };
   if (row.state !== "held") return { ok: false, reason: "wrong_state" };
   if (row.raw === null) return { ok: false, reason: "body_pruned" };
-  const acceptance = acceptInMemory(lanes, request.event, request.lateEvents);
+  const acceptance = acceptInMemory(lanes, request.event);
   if (acceptance.outcome === "failed") throw acceptance.error;
   row.state = "replayed";
   row.replayedAs = acceptance.event;

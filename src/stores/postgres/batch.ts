@@ -1,6 +1,5 @@
 /** Runs a batch (`Turn`) as one transaction: locks and reads lanes, decides everything, and writes what changed. */
 
-import type { LateEvents } from "../../inbox/lane.ts";
 import { isOfSource } from "../../inbox/lane-key.ts";
 import { claimOrder, laneIsDue } from "../../inbox/lane-port.ts";
 import {
@@ -81,12 +80,12 @@ export async function runBatch(
   await work.take(wanted, locked, due.rows);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settleRows(work, request));
 
-  const claimed: Claimed = { leased: [], retired: [] };
+  const claimed: Claimed = { leased: [], retired: [], untaken: [] };
   if (claim.lane === undefined) await claimDue(work, claim, claimed, due.areAll);
   work.enter(numbers);
   const isRecoveryDue = () => numbers.expired.some((id) => !work.byId.has(id)) || hasExpiredLease(work);
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue();
-  const accepted = await acceptAll(work, turn.accepts, turn.lateEvents, numbers.events, (lane) => {
+  const accepted = await acceptAll(work, turn.accepts, numbers.events, (lane) => {
     const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
     if (free && laneIsDue(lane, work.loaded.now)) work.loaded.claim(lane, claim, claimed);
   });
@@ -108,6 +107,7 @@ export async function runBatch(
       return toLease(leased, bodyOf(id), indexes.get(id) ?? null);
     }),
     retired: claimed.retired.map((event) => toEventRecord(event, bodyOf(event.id))),
+    untaken: claimed.untaken,
     recoveryDue: isRecoveryDue(),
   };
 }
@@ -217,7 +217,6 @@ export function wantedLanes(names: Names, events: readonly NewEvent[]): WantedLa
 export async function acceptAll(
   work: Workspace,
   events: readonly NewEvent[],
-  lateEvents: LateEvents,
   ids: readonly number[],
   added: (lane: LaneState) => void = () => {},
 ): Promise<readonly Accepted[]> {
@@ -234,7 +233,7 @@ export async function acceptAll(
       if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
-    const acceptance = work.loaded.accept(lane, incoming, id, lateEvents);
+    const acceptance = work.loaded.accept(lane, incoming, id);
     if (!incoming.filtered) {
       bodies.set(id, incoming.raw);
       work.addBody(id, incoming);

@@ -16,18 +16,20 @@ export type Completion = Extract<Settle<PgClient>, { kind: "complete" }>;
 /** A statement of its own, so that the next one sees what others did to the lane. */
 const LOCK = "select 1 from {}.lane where id = $1::bigint for update";
 
-const WAITING =
-  "select e.seq, e.late, e.forced, e.gap_wait, e.accepted from {}.event e where e.lane = $1::bigint and e.id <> $3::bigint";
+/** Late as `isLate()` says: by position, what lies below the cursor. */
+const waiting = (isLate: string) => `select e.seq, ${isLate} as is_late, e.forced, e.gap_wait, e.accepted
+  from {}.event e where e.lane = $1::bigint and e.id <> $3::bigint`;
+const CURSOR = `coalesce((select cursor from {}.lane where id = $1::bigint), ${Number.MIN_SAFE_INTEGER})`;
 
 /**
  * The next event of a lane, by the order of `LaneRules`. `state + 0`, so that it is not found by the index of all open events: for one lane
  * that would read them all.
  */
-const NEXT = `${WAITING} and e.state + 0 = ${STATE.pending} order by e.late, e.seq, e.id limit 1`;
+const NEXT = `${waiting("e.late")} and e.state + 0 = ${STATE.pending} order by is_late, e.seq, e.id limit 1`;
 const ofShared = (condition: string) =>
-  `${WAITING} and e.identity is not null and e.state + 0 = ${STATE.pending} and ${condition} order by e.seq, e.id limit 1`;
+  `${waiting(`(e.late or not e.forced and e.seq < ${CURSOR})`)} and e.identity is not null and e.state + 0 = ${STATE.pending} and ${condition} order by e.seq, e.id limit 1`;
 /** Of a lane that may hold many events of another source, by the index of those that wait. */
-const NEXT_OF_SHARED = `select * from ((${ofShared("not e.late")}) union all (${ofShared("e.late")})) both_kinds order by late limit 1`;
+const NEXT_OF_SHARED = `select * from ((${ofShared(`e.seq >= ${CURSOR}`)}) union all (${ofShared(`e.seq < ${CURSOR}`)})) both_kinds order by is_late, seq limit 1`;
 
 /** When the text arrived, epoch milliseconds; a test's clock says `$5`. */
 const AT = "coalesce($5::bigint, (extract(epoch from statement_timestamp()) * 1000)::bigint)";
@@ -46,7 +48,7 @@ const endWith = (next: string, isReady: string) => `with lane_ended as (
     from (select 1) as always left join (${next}) n on true
     where l.id = $1::bigint and l.token = $2::bigint and l.leased = $3::bigint and l.holder = $4::int and l.status + 0 = ${STATUS.leased}
       and ($7::text is null or pg_current_xact_id()::text = $7)
-      and (n.seq is null or n.late or not n.forced and ${isReady})
+      and (n.seq is null or n.is_late or not n.forced and ${isReady})
     returning l.ready_at),
   event_ended as (
     update {}.event e set state = ${STATE.done}, outcome = ${OUTCOME.handled}, finished = ${AT},

@@ -229,6 +229,7 @@ function resultOf(accepted: Accepted): TurnResult {
     quarantined: [],
     leases: [],
     retired: [],
+    untaken: [],
     recoveryDue: false,
   };
 }

@@ -98,24 +98,25 @@ export const LANE_IDS_OF_MESSAGE = (
     select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
 const EVENTS = `select ${eventColumns("e")} from {}.event e where lane = any($1::bigint[])`;
+const CURSOR = columns("lane bigint, cursor bigint");
 const IDENTITY = columns("lane bigint, identity bytea");
 const PLACE = columns("lane bigint, seq bigint");
-/** More events of one lane than a batch can end: it retires 256 at most. */
+/** More events of one lane than a claim can end (`ENDED_PER_CLAIM`). */
 const MOST_ENDED = 300;
 /** `state + 0`, which no index but that of these events has: the planner could take that of all open events. */
 const PENDING = `select ${eventColumns("e")} from {}.event e where lane = w.lane and identity is not null and state + 0 = 0`;
 /**
- * Of lanes that may hold many events of another source, only what the rules look at: the leased one of `$2`, the lowest pending ones, the
- * one that was held back first, those with the identities of `IDENTITY`, and the last one of each position of `PLACE`. Some may come twice.
+ * Of lanes that may hold many events of another source, only what the rules look at: the leased one, the lowest pending ones from the cursor
+ * on and below it, the one that was held back first, those with the identities of `IDENTITY`, and the last one of each position of `PLACE`. Some may come twice.
  */
-const FEW_EVENTS = `select k.* from unnest($1::bigint[]) as w (lane) cross join lateral (
-    (${PENDING} and not late order by seq, id limit ${MOST_ENDED})
-    union all (${PENDING} and late order by seq, id limit ${MOST_ENDED})
-    union all (${PENDING} and gap_wait > 0 and not late and not forced order by id limit 1)) k
-  union all select ${eventColumns("e")} from {}.event e where id = any($2::bigint[])
-  union all select k.* from ${unnested(IDENTITY, 2)} as w (${columnNames(IDENTITY)}) cross join lateral (
+const FEW_EVENTS = `select k.* from ${unnested(CURSOR, 0)} as w (${columnNames(CURSOR)}) cross join lateral (
+    (${PENDING} and seq >= w.cursor order by seq, id limit ${MOST_ENDED})
+    union all (${PENDING} and seq < w.cursor order by seq, id limit ${MOST_ENDED})
+    union all (${PENDING} and gap_wait > 0 and seq >= w.cursor and not forced order by id limit 1)) k
+  union all select ${eventColumns("e")} from {}.event e where id = any($${CURSOR.length + 1}::bigint[])
+  union all select k.* from ${unnested(IDENTITY, CURSOR.length + 1)} as w (${columnNames(IDENTITY)}) cross join lateral (
     select ${eventColumns("e")} from {}.event e where lane = w.lane and identity = w.identity) k
-  union all select k.* from ${unnested(PLACE, 2 + IDENTITY.length)} as w (${columnNames(PLACE)}) cross join lateral (
+  union all select k.* from ${unnested(PLACE, CURSOR.length + 1 + IDENTITY.length)} as w (${columnNames(PLACE)}) cross join lateral (
     select ${eventColumns("e")} from {}.event e where lane = w.lane and seq >= w.seq and seq < w.seq + ${PLACES}
     order by seq desc limit 1) k`;
 
@@ -202,7 +203,10 @@ async function readFew(
     .map(({ lane, sequence }) => [lane, sequence * PLACES] as const);
   do {
     const rows = await session.rows<PgEventRow>("few_events", FEW_EVENTS, [
-      arrayOf("bigint", idsIn(lanes)),
+      ...transposed(
+        CURSOR,
+        lanes.map(({ id, cursor }) => [id, cursor ?? Number.MIN_SAFE_INTEGER]),
+      ),
       arrayOf("bigint", leased),
       ...transposed(IDENTITY, identities),
       ...transposed(PLACE, places),

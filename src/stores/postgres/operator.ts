@@ -121,7 +121,7 @@ async function replayQuarantined(
   const { now } = work.loaded;
   const numbers = await newNumbers(work.session, { lanes: 1, events: 1, now, held: 0, expiredFrom: NONE_EXPIRED });
   work.enter(numbers);
-  const [accepted] = await acceptAll(work, [request.event], request.lateEvents, numbers.events);
+  const [accepted] = await acceptAll(work, [request.event], numbers.events);
   if (accepted === undefined) throw new RangeError("An event was neither accepted nor known.");
   await release(work, row, HELD.replayed, accepted.event);
   return { ok: true, event: accepted.event, count: 1 };

@@ -65,12 +65,12 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   const { claim } = turn;
   const lanes = new SqliteLanes(work);
   const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(lanes, request));
-  const claimed: Claimed = { leases: [], retired: [] };
+  const claimed: Claimed = { leases: [], retired: [], untaken: [] };
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
   const leaseAtAccept =
     claim.mode === "ordinary" && claim.lane === undefined && claim.limit > claimed.leases.length && !recoveryDue(lanes);
-  const mode: AcceptMode = { lateEvents: turn.lateEvents, claim: leaseAtAccept ? claim : null, claimed };
+  const mode: AcceptMode = { claim: leaseAtAccept ? claim : null, claimed };
   const accepted = acceptAll(lanes, turn, plan, mode);
   const quarantined = turn.quarantines.map(
     (body): QuarantineAnswer =>
@@ -135,7 +135,8 @@ function refuse(
 
 /** A row that cannot be stored leaves nothing behind, and fails none of its neighbours. */
 function acceptCarefully(work: Work, mode: AcceptMode, store: () => Acceptance): Acceptance {
-  const leases = mode.claimed.leases.length;
+  const { leases, untaken } = mode.claimed;
+  const [leased, ended] = [leases.length, untaken.length];
   const ledger = work.ledger.snapshot();
   work.sql.savepoint.run();
   try {
@@ -146,7 +147,8 @@ function acceptCarefully(work: Work, mode: AcceptMode, store: () => Acceptance):
     work.ledger.restore(ledger);
     work.facts.clients.rolledBack();
     work.facts.kinds.rolledBack();
-    mode.claimed.leases.length = leases;
+    leases.length = leased;
+    untaken.length = ended;
     return { outcome: "failed", error };
   } finally {
     if (work.db.inTransaction) work.sql.release.run();
@@ -154,9 +156,9 @@ function acceptCarefully(work: Work, mode: AcceptMode, store: () => Acceptance):
 }
 
 /** Tells the core which of its own events a lease is for, so that it need not parse them again. */
-function indexed(claimed: Claimed, accepted: readonly Acceptance[]): Pick<TurnResult, "leases" | "retired"> {
-  const { leases, retired } = claimed;
-  if (leases.length === 0 || accepted.length === 0) return { leases, retired };
+function indexed(claimed: Claimed, accepted: readonly Acceptance[]): Claimed {
+  const { leases } = claimed;
+  if (leases.length === 0 || accepted.length === 0) return claimed;
   const indexes = new Map<number, number>();
   accepted.forEach((acceptance, index) => {
     if (acceptance.outcome === "accepted" || acceptance.outcome === "late") indexes.set(acceptance.event, index);
@@ -165,7 +167,7 @@ function indexed(claimed: Claimed, accepted: readonly Acceptance[]): Pick<TurnRe
     const acceptIndex = indexes.get(lease.event) ?? null;
     return acceptIndex === lease.acceptIndex ? lease : { ...lease, acceptIndex };
   });
-  return { leases: withIndex, retired };
+  return { ...claimed, leases: withIndex };
 }
 
 // Takes correctly signed bodies that are no events, within their quota.
@@ -279,7 +281,6 @@ function isInUse(db: SqliteDatabase): boolean {
 
 /** How events are accepted in this transaction. */
 export interface AcceptMode {
-  readonly lateEvents: Turn<unknown>["lateEvents"];
   /** Null when an accepted event must not be leased at once. */
   readonly claim: ClaimRequest | null;
   readonly claimed: Claimed;
@@ -298,13 +299,13 @@ export interface Placed {
 
 /** Stores an event unless its identity is known, and arms its lane. `index` is its place in the turn. */
 export function accept(lanes: SqliteLanes, incoming: NewEvent, index: number | null, mode: AcceptMode): Acceptance {
-  const placed = place(lanes, incoming, mode);
+  const placed = place(lanes, incoming);
   if (placed.first !== undefined) return countDuplicate(lanes, placed);
   const isAlone = placed.lane.status === "idle" && placed.arrival.state === "pending";
   return isAlone ? acceptAlone(lanes, placed, index, mode) : acceptByRules(lanes, placed, mode);
 }
 
-export function place(lanes: SqliteLanes, incoming: NewEvent, { lateEvents }: AcceptMode): Placed {
+export function place(lanes: SqliteLanes, incoming: NewEvent): Placed {
   const { work, rules, tally } = lanes;
   const { apiClientId, tag, messageId } = incoming.lane;
   const client = work.facts.clients.id(work.clientTable, apiClientId);
@@ -319,7 +320,7 @@ export function place(lanes: SqliteLanes, incoming: NewEvent, { lateEvents }: Ac
     isNew: known === undefined,
     first,
     kind,
-    arrival: rules.arrivalOf(lane, incoming, tally.peek("next_event"), lateEvents),
+    arrival: rules.arrivalOf(lane, incoming, tally.peek("next_event")),
   };
 }
 
@@ -330,14 +331,16 @@ function firstIn({ sql }: Work, lane: LaneId, { identity }: NewEvent): KnownRow 
 
 /**
  * Fast path: an idle lane holds no pending event, so the one that comes is its head. No event is read, and the lane is written once, with
- * the lease if there is one. A test compares what it writes with what `acceptByRules` writes.
+ * the lease if there is one. A test compares what it writes with what `acceptByRules` writes. An event that no handler takes is the rules'.
  */
 export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | null, mode: AcceptMode): Acceptance {
   const { incoming, lane, arrival } = placed;
   const { rules } = lanes;
   const event = newEntry(lanes, placed);
-  const arming = rules.arm(lane, arrival.late ? { head: null, late: event } : { head: event, late: null });
+  const arming = rules.arm(lane, arrival.below ? { head: null, late: event } : { head: event, late: null });
   const claim = arming.status === "ready" && hasRoom(mode) ? mode.claim : null;
+  if (claim !== null && !claim.takes(incoming.lane, incoming.eventType, arrival.below))
+    return acceptByRules(lanes, placed, mode);
   if (!insertEvent(lanes, placed, claim !== null)) return countDuplicate(lanes, placed);
   let gapBegins = false;
   if (arming.status === "ready" && claim !== null) {
@@ -347,7 +350,7 @@ export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | 
     const leased = rules.lease(lane, event, arming.missing, claim.leaseMs);
     mode.claimed.leases.push(leaseOf(lane, leased, { key, identity, eventType, signedAt, trace, raw, head }, index));
   } else gapBegins = rules.apply(lane, arming);
-  if (arrival.late) lane.below = 1;
+  if (arrival.below) lane.below = 1;
   storeLane(lanes, placed);
   return accepted(lanes, placed, event.id, gapBegins);
 }
@@ -359,7 +362,7 @@ export function acceptByRules(lanes: SqliteLanes, placed: Placed, mode: AcceptMo
   if (!insertEvent(lanes, placed, false)) return countDuplicate(lanes, placed);
   storeLane(lanes, placed);
   // The cursor may pass a pending event, such as one that is retried.
-  if (arrival.state === "done" || (arrival.late && arrival.state === "pending")) lane.below = 1;
+  if (arrival.state === "done" || arrival.below) lane.below = 1;
   const gapBegins = lanes.rules.armArrival(lane, event);
   const isDue = lane.status !== "leased" && laneIsDue(lane, lanes.now);
   if (isDue && mode.claim !== null && hasRoom(mode)) claimLane(lanes, lane, mode.claim, mode.claimed);
@@ -474,12 +477,16 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
   };
 }
 
-function newEntry({ tally, now }: SqliteLanes, { incoming, arrival: { sequence, late, state } }: Placed): SqliteEntry {
+function newEntry(
+  { tally, now }: SqliteLanes,
+  { incoming, kind, arrival: { sequence, late, state } }: Placed,
+): SqliteEntry {
   const { gapWaitMs, occurredAt } = incoming;
   const finishedAt = state === "pending" ? null : now;
   return {
     id: tally.peek("next_event"),
     sequence,
+    kind,
     late,
     forced: false,
     gapWaitMs,

@@ -2,12 +2,21 @@
 
 import { SetupError } from "../../errors.ts";
 import { FRESH_MS, type Missing, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
-import { LaneRules, leaseOf } from "../../inbox/lane.ts";
-import type { LaneOrder } from "../../inbox/lane-key.ts";
+import { LaneRules, leaseOf, untakenOf } from "../../inbox/lane.ts";
+import type { LaneKey, LaneOrder } from "../../inbox/lane-key.ts";
 import { type Heads, isFresh, type Lane, type LaneEntry, type LanePort, laneIsDue } from "../../inbox/lane-port.ts";
 import type { Mutable } from "../../inbox/lane-state.ts";
 import type { EventId, EventRecord, EventState, LaneId, Outcome } from "../../inbox/record.ts";
-import type { ClaimRequest, Effect, Failure, Lease, LeaseRef, Settle, SettleResult } from "../../inbox/store.ts";
+import type {
+  ClaimRequest,
+  Effect,
+  Failure,
+  Lease,
+  LeaseRef,
+  Settle,
+  SettleResult,
+  Untaken,
+} from "../../inbox/store.ts";
 import { refuseUnrun, refuseUnwaited, roomLeft } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 import {
@@ -45,6 +54,7 @@ import type { Ledger, Work } from "./transaction.ts";
 export interface Claimed {
   readonly leases: Lease[];
   readonly retired: EventRecord[];
+  readonly untaken: Untaken[];
 }
 
 const END = Number.MAX_SAFE_INTEGER;
@@ -52,10 +62,11 @@ const END = Number.MAX_SAFE_INTEGER;
 /** Claims what `request` asks for. With `recover` it is one expired lease, otherwise due lanes, oldest first. */
 export function claimDue(lanes: SqliteLanes, request: ClaimRequest, claimed: Claimed): void {
   const limit = request.mode === "recover" ? Math.min(1, request.limit) : request.limit;
-  // A lane whose event was retired may be due again at once: then the scan begins anew.
-  let retiredBefore = -1;
-  while (!isEnough(claimed, limit) && claimed.retired.length > retiredBefore) {
-    retiredBefore = claimed.retired.length;
+  // A lane whose event has ended may be due again at once: then the scan begins anew.
+  const ended = () => claimed.retired.length + claimed.untaken.length;
+  let endedBefore = -1;
+  while (!isEnough(claimed, limit) && ended() > endedBefore) {
+    endedBefore = ended();
     if (request.lane !== undefined) claimOnly(lanes, request.lane, request, claimed);
     else {
       const { now } = lanes;
@@ -68,8 +79,8 @@ export function claimDue(lanes: SqliteLanes, request: ClaimRequest, claimed: Cla
   }
 }
 
-function isEnough({ leases, retired }: Claimed, limit: number): boolean {
-  return roomLeft({ leased: leases, retired }, limit) <= 0;
+function isEnough({ leases, retired, untaken }: Claimed, limit: number): boolean {
+  return roomLeft({ leased: leases, retired, untaken }, limit) <= 0;
 }
 
 /** True while an expired lease is due. */
@@ -113,20 +124,20 @@ function claimOnly(lanes: SqliteLanes, id: number, request: ClaimRequest, claime
 export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRequest, claimed: Claimed): void {
   const claim = lanes.rules.claim(lane, request);
   if (claim === null) return;
-  const { sql, facts, clientTable, kindTable } = lanes.work;
+  const { sql } = lanes.work;
   const { event } = claim;
+  const names = lanes.names(lane, event);
+  const { key, eventType } = names;
+  if (claim.kind === "untaken") return void claimed.untaken.push(untakenOf(lane, claim, names));
   const rest = sql.claimed.get(event.id);
   if (rest === undefined) throw new RangeError("An event was claimed, but is not there.");
-  const apiClientId = facts.clients.name(clientTable, lane.client);
-  const eventType = facts.kinds.name(kindTable, rest.kind);
   if (claim.kind === "retired") {
     const row = sql.event.get(event.id);
-    const names = { apiClientId, tag: lane.tag, messageId: lane.message, eventType };
+    const { head } = ofSource(lanes, lane, event.id);
     if (row !== undefined)
-      claimed.retired.push(toEvent({ ...row, ...names, raw: rest.raw, head: ofSource(lanes, lane, event.id).head }));
+      claimed.retired.push(toEvent({ ...row, ...key, tag: lane.tag, eventType, raw: rest.raw, head }));
     return;
   }
-  const key = { apiClientId, tag: tagWord(lane.tag), messageId: lane.message };
   const { signedAt, trace } = rest;
   const { identity, head } = ofSource(lanes, lane, event.id);
   // A pending event always has its body: pruning and erasing finish it first.
@@ -271,7 +282,10 @@ export interface SqliteLane extends Lane {
 }
 
 /** An event's row as far as the rules read it. */
-export type SqliteEntry = Mutable<LaneEntry>;
+export interface SqliteEntry extends Mutable<LaneEntry> {
+  /** The number of its type. */
+  readonly kind: number;
+}
 
 /** The lanes of one transaction. */
 export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
@@ -302,12 +316,24 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   /** Looks below the cursor only while something may be there. */
   heads(lane: SqliteLane): Heads<SqliteEntry> {
     const { sql } = this.work;
-    const from = lane.below === 1 || lane.cursor === null ? Number.MIN_SAFE_INTEGER : lane.cursor;
-    const head = toHead(sql.head.get(lane.id, from), false);
-    const late = lane.below === 1 ? toHead(sql.lateHead.get(lane.id), true) : null;
-    const isBelow = late !== null || (head !== null && lane.cursor !== null && head.sequence < lane.cursor);
+    const { id, cursor, below } = lane;
+    if (below === 0 || cursor === null)
+      return { head: toHead(sql.head.get(id, cursor ?? Number.MIN_SAFE_INTEGER)), late: null };
+    const isByPosition = this.order(lane) === "position";
+    const lowest = toHead(isByPosition ? sql.replayBelow.get(id, cursor) : sql.head.get(id, Number.MIN_SAFE_INTEGER));
+    const late = toHead(isByPosition ? sql.lateByPosition.get(id, cursor) : sql.lateHead.get(id));
+    const isBelow = late !== null || (lowest !== null && lowest.sequence < cursor);
     lane.below = isBelow ? 1 : 0;
-    return { head, late };
+    return { head: lowest ?? toHead(sql.head.get(id, cursor)), late };
+  }
+
+  names({ client, tag, message }: SqliteLane, { kind }: SqliteEntry): { key: LaneKey; eventType: string } {
+    const { facts, clientTable, kindTable } = this.work;
+    const apiClientId = facts.clients.name(clientTable, client);
+    return {
+      key: { apiClientId, tag: tagWord(tag), messageId: message },
+      eventType: facts.kinds.name(kindTable, kind),
+    };
   }
 
   event(_lane: SqliteLane, id: EventId): SqliteEntry | null {
@@ -326,7 +352,7 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   }
 
   heldSince(lane: SqliteLane): number {
-    return this.work.sql.heldSince.get(lane.id, lane.cursor ?? 0)?.since ?? this.now;
+    return this.work.sql.heldSince.get(lane.id, lane.cursor ?? Number.MIN_SAFE_INTEGER)?.since ?? this.now;
   }
 
   highest({ id }: SqliteLane, from: number): number | null {
@@ -336,7 +362,8 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   }
 
   inTurn(lane: SqliteLane): readonly InTurnRow[] {
-    return this.work.sql.inTurn.all(lane.id);
+    const { cursor } = this.order(lane) === "position" ? lane : { cursor: null };
+    return this.work.sql.inTurn.all(lane.id, cursor ?? Number.MIN_SAFE_INTEGER);
   }
 
   /** Writes nothing if nothing changed: most lanes stay as they are when an event arrives. */
@@ -363,6 +390,11 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
 
   fillGaps(lane: SqliteLane, sequence: number): void {
     this.work.sql.fillGaps.run(this.now, lane.id, sequence, sequence);
+  }
+
+  markLate(_lane: SqliteLane, event: SqliteEntry): void {
+    event.late = true;
+    this.work.sql.markLate.run(event.id);
   }
 
   start(_lane: SqliteLane, event: SqliteEntry): void {
@@ -447,15 +479,15 @@ export function toLane(stored: LaneRow, { client, message }: Pick<KeyedLaneRow, 
   return { id, client, tag, message, bare, cursor, status, readyAt, gapSince, token, holder, leased, below, stored };
 }
 
-function toHead(row: HeadRow | undefined, late: boolean): SqliteEntry | null {
+function toHead(row: HeadRow | undefined): SqliteEntry | null {
   if (row === undefined) return null;
-  const { id, sequence, gapWaitMs, occurredAt, acceptedAt, attempts } = row;
-  const [forced, state, finishedAt, hasBody] = [row.forced === 1, "pending", null, true] as const;
-  return { id, sequence, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
+  const { id, sequence, kind, gapWaitMs, occurredAt, acceptedAt, attempts } = row;
+  const [late, forced, state, finishedAt, hasBody] = [row.late === 1, row.forced === 1, "pending", null, true] as const;
+  return { id, sequence, kind, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
 }
 
 export function toEntry(row: EntryRow): SqliteEntry {
-  const { id, sequence, gapWaitMs, occurredAt, acceptedAt, finishedAt, attempts } = row;
+  const { id, sequence, kind, gapWaitMs, occurredAt, acceptedAt, finishedAt, attempts } = row;
   const [late, forced, hasBody, state] = [row.late === 1, row.forced === 1, row.hasBody === 1, stateWord(row.state)];
-  return { id, sequence, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
+  return { id, sequence, kind, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
 }

@@ -38,6 +38,8 @@ export interface KeyedLaneRow extends LaneRow {
 export interface HeadRow {
   readonly id: number;
   readonly sequence: number;
+  readonly kind: number;
+  readonly late: number;
   readonly forced: number;
   readonly gapWaitMs: number;
   readonly occurredAt: number;
@@ -48,7 +50,6 @@ export interface HeadRow {
 export interface EntryRow extends HeadRow {
   readonly lane: number;
   readonly state: number;
-  readonly late: number;
   readonly finishedAt: number | null;
   readonly hasBody: number;
 }
@@ -66,7 +67,6 @@ export interface SourceRow {
 
 /** Fields of a leased event that the rules do not read. */
 export interface ClaimRow {
-  readonly kind: number;
   readonly signedAt: number;
   readonly trace: string | null;
   readonly raw: Buffer | null;
@@ -89,7 +89,7 @@ const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSinc
   (peer is null or reference is null) as bare`;
 const KEYED_LANE = `client, message, ${LANE}`;
 const HEAD =
-  "id, seq as sequence, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
+  "id, seq as sequence, kind, late, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
 
 const KNOWN = "id, state, digest, signed as signedAt, conflict";
 
@@ -125,11 +125,14 @@ export const SQL = {
 
   head: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
   lateHead: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
+  // By position what lies below the cursor is late, but for replays.
+  replayBelow: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq < ? and state = 0 and forced = 1 order by seq, id limit 1`,
+  lateByPosition: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq < ? and state = 0 and forced = 0 order by seq, id limit 1`,
   settledAt: `select 1 as settled from oncehook_event ${IN_LANE} where lane = ? and seq = ? and state <> 0 limit 1`,
-  inTurn: `select id, accepted as acceptedAt from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 0 and forced = 0
+  inTurn: `select id, accepted as acceptedAt from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 and forced = 0
     order by seq, id limit 2`,
   // A pending event always has its body: pruning and erasing finish it first.
-  entry: `select lane, state, late, finished as finishedAt, ${HEAD},
+  entry: `select lane, state, finished as finishedAt, ${HEAD},
     state = 0 or exists (select 1 from oncehook_body where event = oncehook_event.id) as hasBody from oncehook_event where id = ?`,
   insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
     duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace, untimed, identity)
@@ -144,7 +147,7 @@ export const SQL = {
   identified: `select ${KNOWN} from oncehook_event indexed by oncehook_event_own_identity where lane = ? and identity = ?`,
   highest: `select max(seq) as seq from oncehook_event ${IN_LANE} where lane = ? and seq between ? and ?`,
   heldSince: `select min(accepted) as since from oncehook_event ${IN_LANE}
-    where lane = ? and seq >= ? and state = 0 and late = 0 and forced = 0`,
+    where lane = ? and seq >= ? and state = 0 and forced = 0`,
   body: "select raw from oncehook_body where event = ?",
   ofSource: `select identity, (select head from oncehook_body where event = oncehook_event.id) as head from oncehook_event where id = ?`,
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ?",
@@ -158,8 +161,9 @@ export const SQL = {
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
   expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
   farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
-  claimed: `select e.kind, e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
+  claimed: `select e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
     from oncehook_event e where e.id = ?`,
+  markLate: "update oncehook_event set late = 1 where id = ?",
   startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
   insertGap: "insert or ignore into oncehook_gap (lane, hi, lo, skipped) values (?, ?, ?, ?)",
   gapBefore: `select lo as "from", hi as "to" from oncehook_gap where lane = ? and hi = ?`,
@@ -212,6 +216,8 @@ type Rows = {
   laneById: KeyedLaneRow;
   head: HeadRow;
   lateHead: HeadRow;
+  replayBelow: HeadRow;
+  lateByPosition: HeadRow;
   settledAt: { readonly settled: 1 };
   inTurn: InTurnRow;
   entry: EntryRow;

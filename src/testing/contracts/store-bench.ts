@@ -19,6 +19,7 @@ import type {
   Settle,
   SettleResult,
   StoreCapabilities,
+  Takes,
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
@@ -190,9 +191,9 @@ export class Bench {
   step(
     turn: Partial<Omit<Turn<unknown>, "claim">> & { readonly claim?: Partial<ClaimRequest> } = {},
   ): Promise<TurnResult> {
-    const claim = { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" } as const;
+    const claim = { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary", takes } as const;
     return this.store.step({
-      ...{ settles: [], accepts: [], quarantines: [], lateEvents: "hand_out" },
+      ...{ settles: [], accepts: [], quarantines: [] },
       quarantineQuota: { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 },
       ...turn,
       claim: { ...claim, ...turn.claim },
@@ -201,6 +202,16 @@ export class Bench {
 
   accept(...accepts: readonly NewEvent[]): Promise<TurnResult> {
     return this.step({ accepts });
+  }
+
+  /** Accepts a late event where no handler takes one. */
+  async record(event: NewEvent): Promise<TurnResult> {
+    const result = await this.accept(event);
+    const [acceptance] = result.accepted;
+    if (acceptance === undefined || acceptance.outcome === "failed") throw new Error("The event was not accepted.");
+    const claimed = await this.step({ claim: { limit: 1, lane: acceptance.lane, takes: recordsLate } });
+    this.expect(claimed.leases).toEqual([]);
+    return result;
   }
 
   /** Claims up to 100 due lanes. */
@@ -259,8 +270,9 @@ export class Bench {
     return { kind: "dead", lease, failure, onDead };
   }
 
-  release(lease: LeaseRef, delayMs = 0): Settle<unknown> {
-    return { kind: "release", lease, delayMs };
+  /** @param ran - a handler ran, as in a failed probe */
+  release(lease: Lease, delayMs = 0, ran = false): Settle<unknown> {
+    return { kind: "release", lease, delayMs, ran };
   }
 
   /** Accepts, claims and completes one event. */
@@ -291,6 +303,10 @@ export class Bench {
     return this.only(events.filter((event) => event.sequence === sequence));
   }
 }
+
+/** A process with handlers of all types, and one without `onLate`. */
+const takes: Takes = () => true;
+export const recordsLate: Takes = (_lane, _type, late) => !late;
 
 export function bytes(text: string): Uint8Array {
   return new TextEncoder().encode(text);

@@ -1,6 +1,6 @@
 /** The store contract on leases: which lanes are claimed, in which order, and what happens to a lease that expires. */
 import { FRESH_MS } from "../../inbox/gap.ts";
-import { RETIRED_PER_TURN } from "../../inbox/store-rules.ts";
+import { ENDED_PER_CLAIM } from "../../inbox/store-rules.ts";
 import { type Bench, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
 
 // Claims: which lanes, in which order, and what an accepted event's lease depends on.
@@ -266,15 +266,15 @@ export const recoveryCases: readonly ContractCase[] = [
     bench.expect(await bench.lane()).toMatchObject({ status: "idle", cursor: null, gapSince: null, gaps: [] });
     bench.expect((await bench.store.stats()).counters.gapsSkipped).toBe(0);
   }),
-  it(`retires ${RETIRED_PER_TURN} events in a turn at most, and the others in the next ones (I7, I9)`, async (bench) => {
-    const count = 2 * RETIRED_PER_TURN + 10;
+  it(`retires ${ENDED_PER_CLAIM} events in a turn at most, and the others in the next ones (I7, I9)`, async (bench) => {
+    const count = 2 * ENDED_PER_CLAIM + 10;
     await bench.accept(...Array.from({ length: count }, (_, n) => bench.of(`m${n}`, 1)));
     await bench.settle(...(await bench.claim({ limit: count })).map((lease) => bench.retry(lease, 0)));
     const retired: number[] = [];
     while (retired.at(-1) !== 0) {
       retired.push((await bench.step({ claim: { limit: 300, maxAttempts: 1 } })).retired.length);
     }
-    bench.expect(Math.max(...retired) <= RETIRED_PER_TURN).toBe(true);
+    bench.expect(Math.max(...retired) <= ENDED_PER_CLAIM).toBe(true);
     bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, dead: count });
   }),
   ...needing("durable", [

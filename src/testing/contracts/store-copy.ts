@@ -37,10 +37,10 @@ async function fill(bench: Bench): Promise<void> {
   await bench.settle(bench.complete(bench.only(await bench.claim())));
   await bench.accept(bench.of("late", 1), bench.of("late", 2, { note: "first" }));
   await bench.accept(bench.of("late", 2, { note: "second" }));
-  await bench.step({ accepts: [bench.of("recorded", 5)], lateEvents: "record" });
+  await bench.accept(bench.of("recorded", 5));
   await bench.clock.advance(2 * MINUTE);
   for (const lease of await bench.claim()) if (lease.sequence === 5) await bench.settle(bench.complete(lease));
-  await bench.step({ accepts: [bench.of("recorded", 2)], lateEvents: "record" });
+  await bench.record(bench.of("recorded", 2));
   await bench.accept(bench.of("backoff", 1), bench.of("backoff", 2), bench.of("blocked", 2));
   await bench.settle(
     bench.retry(bench.only((await bench.claim()).filter(({ key }) => key.messageId === "backoff")), MINUTE),
@@ -101,7 +101,7 @@ async function handOuts(bench: Bench): Promise<unknown[]> {
   for (let round = 0; round < 20; round++) {
     for (const lease of await bench.claim({ limit: 3 })) {
       // Each store numbers new lanes and events in its own way.
-      const { lane: _lane, event: _event, acceptIndex: _index, raw, ...facts } = lease;
+      const { lane: _lane, event: _event, token: _token, acceptIndex: _index, raw, ...facts } = lease;
       seen.push(JSON.parse(JSON.stringify({ ...facts, raw: hex(raw) })));
       await bench.settle(bench.complete(lease));
     }

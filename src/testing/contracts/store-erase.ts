@@ -99,7 +99,7 @@ async function replayFromQuarantine(bench: Bench, text: string) {
   await bench.step({ quarantines: [bench.quarantine(text)] });
   const { id } = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
   const event = bench.event(1, { peer: "+15550002" });
-  await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
+  await bench.act({ kind: "replay_quarantined", quarantine: id, event });
   return { event: (await bench.at(1)).id };
 }
 
@@ -225,7 +225,7 @@ export const eraseCases: readonly ContractCase[] = [
       // A little later in each round, so that one round falls between the steps of a store that erases in several.
       for (let round = 0; round < rounds; round++) await setImmediate();
       const event = bench.of(`m${rounds}`, 1, { peer: PEER, raw });
-      const replayed = await bench.act({ kind: "replay_quarantined", quarantine: id, event, lateEvents: "record" });
+      const replayed = await bench.act({ kind: "replay_quarantined", quarantine: id, event });
       bench.expect(await erasing).toMatchObject({ ok: true });
       const row = bench.only((await bench.store.findQuarantined({ limit: 1 })).items);
       bench.expect([row.state, row.raw]).toEqual([replayed.ok ? "replayed" : "discarded", null]);

@@ -14,6 +14,8 @@ import {
   takeTurn,
 } from "./store-model-turns.ts";
 
+const TYPES = ["message.sent", "message.failed"];
+
 /** The size of the model test. A failure prints its seed and its commands. */
 export interface ModelRuns {
   /** Runs, each on a store of its own. Default 300. */
@@ -83,7 +85,7 @@ async function commandArbitraries() {
   const accept = fc.record<AcceptCommand>({
     lane: fc.nat({ max: LANES.length - 1 }),
     sequence: fc.integer({ min: 0, max: 7 }),
-    type: fc.constantFrom("message.sent", "message.sent", "message.failed"),
+    type: fc.constantFrom("message.sent", ...TYPES),
     note: fc.constantFrom("first", "first", "first", "other"),
     filtered: fc.constantFrom(false, false, false, false, true),
     gapWaitMs: fc.constantFrom(...WAITS_MS),
@@ -99,7 +101,8 @@ async function commandArbitraries() {
   const turn = fc.record<TurnCommand>({
     settles: fc.array(settle, { maxLength: 3 }),
     accepts: fc.array(accept, { maxLength: 4 }),
-    lateEvents: fc.constantFrom("hand_out", "record"),
+    types: fc.constantFrom(TYPES, TYPES, TYPES, ["message.sent"], []),
+    takesLate: fc.boolean(),
     limit: fc.constantFrom(0, 1, 2, 50),
     mode: fc.constantFrom("ordinary", "ordinary", "recover"),
     onDead: fc.constantFrom("continue", "block"),
@@ -219,7 +222,7 @@ function laneView(
 
 /** Unblocks lanes and advances the clock until nothing is due: no event may be stranded (I5, I10) or invented (I1). */
 async function drain(mirror: Mirror, bench: Bench): Promise<void> {
-  const turn = { settles: [], accepts: [], lateEvents: "record", onDead: "continue", only: null } as const;
+  const turn = { settles: [], accepts: [], types: TYPES, takesLate: false, onDead: "continue", only: null } as const;
   for (const lane of mirror.lanes.values()) {
     if (lane.status === "blocked") await bench.act({ kind: "unblock", lane: lane.id });
     if (lane.status === "blocked") model.rearmInModel(lane, bench.clock.now());

@@ -1,6 +1,6 @@
 /** Runs one batch on the store and on the reference model, and compares them. */
 import type { LaneTag } from "../../inbox/record.ts";
-import type { Acceptance, Lease, Settle, TurnResult } from "../../inbox/store.ts";
+import type { Acceptance, Lease, Settle, Takes, TurnResult, Untaken } from "../../inbox/store.ts";
 import type { Bench } from "./store-bench.ts";
 import * as model from "./store-model.ts";
 
@@ -36,7 +36,9 @@ export interface SettleCommand {
 export interface TurnCommand {
   readonly settles: readonly SettleCommand[];
   readonly accepts: readonly AcceptCommand[];
-  readonly lateEvents: "hand_out" | "record";
+  /** The types that the process has handlers for, and whether it has one for late events. */
+  readonly types: readonly string[];
+  readonly takesLate: boolean;
   readonly limit: number;
   readonly mode: "ordinary" | "recover";
   readonly onDead: "continue" | "block";
@@ -57,6 +59,9 @@ export class Mirror {
   readonly touched = new Set<model.ModelLane>();
   /** The highest sequence leased on time, per lane. */
   readonly reached = new Map<number, number>();
+  /** Events that the batch ended without a handler, and that the model has not ended yet. */
+  readonly untaken = new Map<number, Untaken>();
+  takes: Takes = () => true;
   opening = 0;
   commands = 0;
 
@@ -93,22 +98,28 @@ export function agree(bench: Bench, actual: unknown, expected: unknown): void {
 /** Runs one batch on both and compares all answers. */
 export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnCommand): Promise<void> {
   const now = bench.clock.now();
+  mirror.takes = (_lane, type, late) => (late ? command.takesLate : command.types.includes(type));
   const picked = command.settles.flatMap((wish) => {
     const handed = mirror.pick(wish.pick);
     return handed === undefined ? [] : [{ handed, settle: toSettle(bench, wish, handed.lease) }];
   });
   const accepts = command.accepts.map((wish) => toEvent(bench, wish));
   const only = command.only === null ? undefined : mirror.lanes.get(command.only)?.id || undefined;
-  const { limit, mode, onDead, lateEvents } = command;
+  const { limit, mode, onDead } = command;
   const claim = {
     limit,
     mode,
     onDead,
+    takes: mirror.takes,
     maxAttempts: MAX_ATTEMPTS,
     leaseMs: 30_000,
     ...(only !== undefined && { lane: only }),
   };
-  const result = await bench.step({ settles: picked.map((one) => one.settle), accepts, lateEvents, claim });
+  const result = await bench.step({ settles: picked.map((one) => one.settle), accepts, claim });
+  for (const one of result.untaken) {
+    agree(bench, [mirror.takes(one.key, one.eventType, one.late), mirror.untaken.has(one.event)], [false, false]);
+    mirror.untaken.set(one.event, one);
+  }
 
   const settled = picked.map((one) => settleModel(mirror, one, now));
   agree(
@@ -127,6 +138,7 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
   const leased = acceptAll(mirror, bench, command, { result, atAccept, free });
   if (only === undefined) agree(bench, result.leases.length - scanned.length, leased);
   else await checkScan(mirror, bench, command, { result, leases: result.leases, only });
+  agree(bench, [...mirror.untaken.keys()], []);
   // With a limit of 0, the store need not look for expired leases.
   if (limit > 0) agree(bench, result.recoveryDue, recoveryDue(mirror, now));
 }
@@ -183,6 +195,7 @@ async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, sca
   const recovering = command.mode === "recover";
   const claimable = (lane: model.ModelLane) =>
     model.isDueInModel(lane, now) && (lane.status === "leased") === recovering && (scan.only ?? lane.id) === lane.id;
+  for (const lane of mirror.lanes.values()) while (claimable(lane) && passOverNext(mirror, bench, lane));
   for (const record of scan.result.retired) {
     const lane = mirror.byId(record.laneId);
     if (lane === undefined || !claimable(lane))
@@ -193,6 +206,7 @@ async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, sca
       .toEqual([record.id, MAX_ATTEMPTS, "attempts_exhausted"]);
     if (event !== undefined) model.die(lane, event, command.onDead, now);
     mirror.touched.add(lane);
+    while (claimable(lane) && passOverNext(mirror, bench, lane));
   }
   for (const lease of scan.leases) {
     const lane = mirror.byId(lease.lane);
@@ -212,7 +226,22 @@ async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, sca
 }
 
 /** Checks that the leased event is next in its lane, and that every field of the lease is right. */
+/** Ends the lane's next event if the store ended it without a handler. @returns whether it did */
+function passOverNext(mirror: Mirror, bench: Bench, lane: model.ModelLane): boolean {
+  const now = bench.clock.now();
+  const turn = lane.leased === null ? model.turnOf(lane, now) : { event: lane.leased };
+  const ended = mirror.untaken.get(turn.event?.id ?? -1);
+  if (turn.event === undefined || ended === undefined) return false;
+  mirror.untaken.delete(ended.event);
+  agree(bench, [ended.lane, ended.late], [lane.id, turn.event.late]);
+  model.passOver(lane, turn.event, turn.gaveUp === true, now);
+  agree(bench, ended.state, turn.event.state);
+  mirror.touched.add(lane);
+  return true;
+}
+
 function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: Lease): void {
+  agree(bench, mirror.takes(lease.key, lease.eventType, lease.late), true);
   const now = bench.clock.now();
   const turn = lane.leased === null ? model.turnOf(lane, now) : { event: lane.leased };
   const { event } = turn;
@@ -225,6 +254,7 @@ function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: 
   const outOfOrder = (late || forced) && cursorBefore !== null && sequence < cursorBefore;
   const facts = [lease.event, lease.sequence, lease.attempt, lease.late, lease.forced, lease.outOfOrder, lease.missing];
   agree(bench, facts, [id, sequence, attempt, late, forced, outOfOrder, missing]);
+  agree(bench, lease.cursorBefore, cursorBefore);
   agree(bench, [lease.token !== lane.token, attempt <= MAX_ATTEMPTS], [true, true]);
   lane.token = lease.token;
   lane.holder = mirror.opening;
@@ -262,9 +292,10 @@ function acceptAll(
     if (acceptance === undefined || acceptance.outcome === "failed")
       throw new Error(`Event ${index} was not accepted.`);
     lane.id = acceptance.lane;
-    const late = model.acceptInModel(lane, newEvent(wish, acceptance.event, now), command.lateEvents, now);
+    const late = model.acceptInModel(lane, newEvent(wish, acceptance.event, now), now);
     agree(bench, acceptance.outcome, wish.filtered ? "filtered" : late ? "late" : "accepted");
     if (!mayLease || leased >= of.free || lane.status === "leased" || !model.isDueInModel(lane, now)) continue;
+    if (passOverNext(mirror, bench, lane)) continue;
     const lease = of.atAccept.find((one) => one.lane === lane.id && (one.acceptIndex ?? index) === index);
     if (lease === undefined) throw new Error(`Event ${index} was due and a slot free, but it was not leased.`);
     checkLease(mirror, bench, lane, lease);

@@ -99,17 +99,11 @@ export function isDueInModel(lane: ModelLane, now: number): boolean {
 }
 
 /** Adds a new event to the lane. @returns true when it is late */
-export function acceptInModel(
-  lane: ModelLane,
-  event: ModelEvent,
-  lateEvents: "hand_out" | "record",
-  now: number,
-): boolean {
+export function acceptInModel(lane: ModelLane, event: ModelEvent, now: number): boolean {
   event.late = lane.ordered && lane.cursor !== null && event.sequence < lane.cursor;
   lane.events.push(event);
   if (event.late) for (const gap of lane.gaps) gap.filled ||= gap.from <= event.sequence && event.sequence <= gap.to;
   if (event.filtered) endFiltered(lane, event, now);
-  else if (event.late && lateEvents === "record") event.state = "late";
   else if (lane.status === "idle" || lane.status === "ready" || lane.status === "gap") rearmInModel(lane, now);
   else if (lane.status === "backoff" && pendingOf(lane)[0] === event) rearmInModel(lane, now);
   return event.late;
@@ -123,11 +117,23 @@ function endFiltered(lane: ModelLane, event: ModelEvent, now: number): void {
 
 /** Leases `event`, which is next. */
 export function lease(lane: ModelLane, event: ModelEvent, until: number, gaveUp: boolean): void {
-  const from = gaveUp ? missingBefore(lane, event.sequence) : null;
-  if (from !== null) lane.gaps.push({ from, to: event.sequence - 1, filled: false });
-  if (!event.late && !event.forced) moveCursor(lane, event.sequence);
+  pass(lane, event, gaveUp);
   event.attempts++;
   Object.assign(lane, { leased: event, status: "leased", readyAt: until });
+}
+
+function pass(lane: ModelLane, event: ModelEvent, gaveUp: boolean): void {
+  const from = gaveUp ? missingBefore(lane, event.sequence) : null;
+  if (from !== null) lane.gaps.push({ from, to: event.sequence - 1, filled: false });
+  const outOfPlace = event.late || (event.forced && lane.ordered);
+  if (!outOfPlace) moveCursor(lane, event.sequence);
+}
+
+/** Ends `event`, which is next and which no handler takes. The cursor passes it, because the lanes of the model are by sequence. */
+export function passOver(lane: ModelLane, event: ModelEvent, gaveUp: boolean, now: number): void {
+  if (lane.ordered) pass(lane, event, gaveUp);
+  Object.assign(event, event.late ? { state: "late" } : { state: "done", outcome: "unhandled" });
+  rearmInModel(lane, now);
 }
 
 export function die(lane: ModelLane, event: ModelEvent, onDead: "continue" | "block", now: number): void {

@@ -1,6 +1,6 @@
 /** The store contract on order: gaps before a head, and events that arrive below their lane's cursor. */
 import type { Acceptance, Lease, SettleResult } from "../../inbox/store.ts";
-import { type Bench, type ContractCase, it, needing, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, it, needing, recordsLate, sequences } from "./store-bench.ts";
 
 // Gaps before a head, and how long it waits for the missing events.
 
@@ -92,7 +92,7 @@ export const gapCases: readonly ContractCase[] = [
     await bench.clock.advance(90_000);
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 3, missing: { from: 2, to: 2 } });
     await bench.clock.advance(1);
-    const { accepted } = await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
+    const { accepted } = await bench.record(bench.event(2));
     bench.expect(accepted).toMatchObject([{ outcome: "late" }]);
     const lane = await bench.lane();
     bench.expect(lane.gaps).toMatchObject([{ from: 2, to: 2, filledAt: bench.clock.now() }]);
@@ -257,17 +257,19 @@ export const lateCases: readonly ContractCase[] = [
   it("records a late event without leasing it (I4, I10, RCV-7)", async (bench) => {
     await skipTo5(bench);
     const now = bench.clock.now();
-    const { accepted, leases } = await bench.step({
-      ...{ accepts: [bench.event(3)], lateEvents: "record", claim: { limit: 10 } },
+    const { accepted, leases, untaken } = await bench.step({
+      ...{ accepts: [bench.event(3)], claim: { limit: 10, takes: recordsLate } },
     });
-    bench.expect([accepted, leases]).toMatchObject([[{ outcome: "late" }], []]);
+    bench
+      .expect([accepted, leases, untaken])
+      .toMatchObject([[{ outcome: "late" }], [], [{ state: "late", late: true }]]);
     bench.expect(await bench.at(3)).toMatchObject({ state: "late", late: true, outcome: null, finishedAt: now });
     bench
       .expect(await bench.lane())
       .toMatchObject({ status: "idle", cursor: 5, gaps: [{ from: 2, to: 4, filledAt: now }] });
     bench.expect((await bench.store.stats()).counters).toMatchObject({ accepted: 3, late: 1 });
     bench
-      .expect((await bench.step({ accepts: [bench.event(3)], lateEvents: "record" })).accepted)
+      .expect((await bench.record(bench.event(3))).accepted)
       .toMatchObject([{ outcome: "duplicate", state: "late" }]);
   }),
   it("leases a late event with the flag `late`, and leaves the cursor (I4)", async (bench) => {

@@ -1,6 +1,6 @@
 /** The store contract on lanes with several events of another source: by position and by arrival. */
 import type { LaneOrder, NewEvent } from "../../inbox/record.ts";
-import type { EventQuery, Lease } from "../../inbox/store.ts";
+import type { EventQuery, Lease, Takes } from "../../inbox/store.ts";
 import { type Bench, bytes, type ContractCase, DAY, it, POLICY } from "./store-bench.ts";
 
 type Order = Exclude<LaneOrder, "sequence">;
@@ -15,6 +15,7 @@ function event(bench: Bench, tag: Order, identity: string, position = 0, wish: P
 
 const byPosition = (bench: Bench, identity: string, position: number, wish?: Partial<NewEvent>) =>
   event(bench, "position", identity, position, wish);
+const NOISE = { eventType: "noise" };
 const byArrival = (bench: Bench, identity: string) => event(bench, "arrival", identity);
 
 /** Claims and completes until nothing is due: the identities of the events, those that came late in brackets. */
@@ -51,7 +52,12 @@ async function churn(bench: Bench, seed: number): Promise<readonly Lease[]> {
     return { ...byPosition(bench, `${seed} ${++events}`, random(8)), ...wish };
   };
   const settle = (lease: Lease) => {
-    const ways = [bench.complete(lease), bench.complete(lease), bench.retry(lease, random(900)), bench.release(lease)];
+    const ways = [
+      bench.complete(lease),
+      bench.complete(lease),
+      bench.retry(lease, random(900)),
+      bench.release(lease, 0, true),
+    ];
     return ways[random(ways.length)] ?? bench.complete(lease);
   };
   for (let turn = 0; turn < 150 || held.length > 0 || (await bench.store.nextDue()) !== null; turn++) {
@@ -87,11 +93,54 @@ export const positionCases: readonly ContractCase[] = [
       ["e", 3_001],
     ]);
   }),
-  it("passes an older position only as late, whatever the batch does with late events, and an equal one in its turn", async (bench) => {
+  it("passes an older position only as late, and an equal one in its turn", async (bench) => {
     await bench.handle(byPosition(bench, "a", 5));
-    await bench.step({ accepts: [byPosition(bench, "b", 4), byPosition(bench, "c", 5)], lateEvents: "record" });
+    await bench.accept(byPosition(bench, "b", 4), byPosition(bench, "c", 5));
     bench.expect(await handled(bench)).toEqual(["c", "(b)"]);
     bench.expect((await bench.store.stats()).counters.late).toBe(1);
+  }),
+  it("makes no event late by one that no handler takes", async (bench) => {
+    await bench.accept(byPosition(bench, "b", 5, NOISE));
+    const takes: Takes = (_lane, type) => type !== "noise";
+    const { untaken, leases } = await bench.step({ claim: { limit: 1, takes } });
+    bench.expect(leases).toEqual([]);
+    bench.expect(untaken).toMatchObject([{ eventType: "noise", state: "done", late: false, sequence: 5_000 }]);
+    await bench.accept(byPosition(bench, "a", 4));
+    bench.expect(await bench.claimOne({ takes })).toMatchObject({ identity: "a", late: false, cursorBefore: null });
+    const { counters, gauges } = await bench.store.stats();
+    bench.expect([counters.unhandled, counters.late, gauges.pending]).toEqual([1, 0, 1]);
+    bench.expect((await bench.find({ late: true })).length).toBe(0);
+  }),
+  it("makes no event late by one whose lease returned before it began; one that a handler may have got does", async (bench) => {
+    for (const [ran, late] of [
+      [false, false],
+      [true, true],
+    ] as const) {
+      const lane = { ...LANE, tag: "position", messageId: `ran ${ran}` } as const;
+      await bench.accept({ ...byPosition(bench, `b ${ran}`, 5), lane });
+      const lease = await bench.claimOne();
+      await bench.settle(bench.release(lease, 60_000, ran));
+      await bench.accept({ ...byPosition(bench, `a ${ran}`, 4), lane });
+      await bench.clock.advance(60_000);
+      const [first] = await bench.claim();
+      bench.expect([first?.identity, first?.late]).toEqual([late ? `b ${ran}` : `a ${ran}`, false]);
+      if (first !== undefined) await bench.settle(bench.complete(first));
+      const second = await bench.claimOne();
+      bench.expect([second.identity, second.late]).toEqual([late ? `a ${ran}` : `b ${ran}`, late]);
+      await bench.settle(bench.complete(second));
+      bench
+        .expect((await bench.find({ late: true })).map(({ identity }) => identity))
+        .toEqual(late ? [`a ${ran}`] : []);
+    }
+  }),
+  it("ends events that no handler takes in bounded numbers, and leases the next one behind them", async (bench) => {
+    const noise = Array.from({ length: 300 }, (_, index) => byPosition(bench, `n${index}`, index + 1, NOISE));
+    await bench.accept(...noise, byPosition(bench, "last", 1_000));
+    const takes: Takes = (_lane, type) => type !== "noise";
+    const first = await bench.step({ claim: { limit: 1, takes } });
+    bench.expect([first.untaken.length, first.leases.length]).toEqual([256, 0]);
+    const second = await bench.step({ claim: { limit: 1, takes } });
+    bench.expect([second.untaken.length, second.leases[0]?.identity]).toEqual([44, "last"]);
   }),
   it("passes no event after one of a higher position, while that one is handled, retried, or its lease has expired", async (bench) => {
     await bench.accept(byPosition(bench, "a", 5));

@@ -113,7 +113,7 @@ export const pruneCases: readonly ContractCase[] = [
   it("prunes the body of a late event with the other bodies", async (bench) => {
     await witness(bench);
     await bench.handle(bench.event(3, { gapWaitMs: 0 }));
-    await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
+    await bench.record(bench.event(2));
     const policy = { ...POLICY, identitiesMs: 60 * DAY };
     await days(bench, 29);
     bench.expect(await bench.store.prune(policy)).toMatchObject({ bodies: 1, events: 0 });
@@ -127,7 +127,7 @@ export const pruneCases: readonly ContractCase[] = [
     await bench.settle(bench.retry(await bench.claimOne(), 0));
     await bench.settle(bench.complete(await bench.claimOne()));
     await days(bench, 20);
-    await bench.step({ accepts: [bench.event(2)], lateEvents: "record" });
+    await bench.record(bench.event(2));
     await days(bench, 11);
     bench.expect((await bench.lane()).attempts.length).toBe(1);
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 0 });

@@ -86,7 +86,7 @@ it("draws any story of a message: orders, holds and bounds", async () => {
   let drawn = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.boolean(), async (steps, handOut) => {
-      const story = await openStory({ lateEvents: handOut ? "hand_out" : "record" });
+      const story = await openStory({ takesLate: handOut });
       await story.accept(3);
       for (const one of steps) {
         await take(story, one);

@@ -29,11 +29,12 @@ export interface Story {
 }
 
 export interface StoryOptions {
-  readonly lateEvents?: "hand_out" | "record";
+  /** Whether a handler takes late events. Default false: they are only recorded. */
+  readonly takesLate?: boolean;
   readonly stepMs?: number;
 }
 
-export async function openStory({ lateEvents = "record", stepMs = 1_000 }: StoryOptions = {}): Promise<Story> {
+export async function openStory({ takesLate = false, stepMs = 1_000 }: StoryOptions = {}): Promise<Story> {
   const clock = createFakeClock();
   const began = clock.now();
   const store: InboxStore<never> = memoryStore({ volatile: true });
@@ -50,9 +51,11 @@ export async function openStory({ lateEvents = "record", stepMs = 1_000 }: Story
     async accept(sequence, wish = {}) {
       const facts = { eventType: TYPES[sequence] ?? `message.step${sequence}`, gapWaitMs: GAP_WAIT_MS };
       const times = { occurredAt: clock.now(), signedAt: clock.now() };
-      await store.step(
-        turn<never>({ accepts: [event("msg_1", sequence, { ...facts, ...times, ...wish })], lateEvents }),
-      );
+      const accepts = [event("msg_1", sequence, { ...facts, ...times, ...wish })];
+      const { accepted } = await store.step(turn<never>({ accepts }));
+      const [answer] = accepted;
+      if (answer?.outcome === "late" && !takesLate)
+        await store.step(turn<never>({ claim: { limit: 1, lane: answer.lane, takes: (_lane, _type, late) => !late } }));
       await clock.advance(stepMs);
     },
     async run(end = "handled") {
@@ -78,5 +81,7 @@ function settleOf(lease: Lease, end: RunEnd): Settle<never> {
   const onDead: OnDead = end === "block" ? "block" : "continue";
   if (end === "handled" || end === "unhandled") return { kind: "complete", lease, outcome: end, effects: [] };
   if (end === "retry") return { kind: "retry", lease, delayMs: 10_000, failure };
-  return end === "release" ? { kind: "release", lease, delayMs: 0 } : { kind: "dead", lease, failure, onDead };
+  return end === "release"
+    ? { kind: "release", lease, delayMs: 0, ran: false }
+    : { kind: "dead", lease, failure, onDead };
 }
