@@ -129,9 +129,7 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
     import: (page) => reading((inbox) => importLaneRows(inbox, page)),
     admit: (entries) =>
       reading((inbox) =>
-        inbox.transaction(async (session) =>
-          admitRows(session, entries, { now: await inbox.now(session), location: inbox.location }),
-        ),
+        inbox.transaction((session) => admitRows(session, entries)),
       ),
     changeNotes: (names, change) =>
       reading((inbox) =>
