@@ -6,13 +6,7 @@ import { countsOf } from "../outages/verdict.ts";
 import { startPostgres } from "../postgres/server.ts";
 import { breachCounts, breachLines } from "../prove/history.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
-import {
-  type RollingOutcome,
-  type RollingPlace,
-  rollingOnPostgres,
-  rollingOnSqlite,
-  rollOver,
-} from "./rolling.ts";
+import { type RollingOutcome, type RollingPlace, rollingOnPostgres, rollingOnSqlite, rollOver } from "./rolling.ts";
 import { crossMachines, type Outage, type Outcome } from "./run.ts";
 import type { Flaw } from "./terms.ts";
 import { findings } from "./verdict.ts";
@@ -88,7 +82,8 @@ async function upgraded(url: string, between: number, say: Terms["say"]): Promis
 function flawsOf({ breaches, refused, handledBy, crossed }: RollingOutcome): string[] {
   const { this: byThis, later: byLater } = handledBy;
   const shown = {
-    [`only ${byThis} events were handled by this version and ${byLater} by the later one`]: Math.min(byThis, byLater) > 50,
+    [`only ${byThis} events were handled by this version and ${byLater} by the later one`]:
+      Math.min(byThis, byLater) > 50,
     [`only ${crossed} messages were handled by both`]: crossed > 10,
   };
   return [

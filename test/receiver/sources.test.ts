@@ -163,8 +163,9 @@ describe("a process that lacks a source", () => {
     await without.start();
     await expect.poll(() => lines.map(({ code }) => code)).toContain("source_missing");
     await expect.poll(async () => (await without.health()).reasons).toContain("source_missing");
-    const [left] = (await without.inbox.find({ source: "billing" })).items;
-    expect([left?.state, left?.attempts]).toEqual(["pending", 0]);
+    const left = async () => (await without.inbox.find({ source: "billing" })).items;
+    // Its lease ends a moment after the reason is known.
+    await expect.poll(left).toMatchObject([{ state: "pending", attempts: 0 }]);
     await without.stop();
 
     const clock = createFakeClock(Date.now() + 60_000);

@@ -4,9 +4,9 @@
  */
 import { writeSync } from "node:fs";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { BEGIN, DAY_MS, deliver, deliveriesOf, identityOfEvent, PHASES, type Phase } from "./deliveries.ts";
 import type { ChildOptions } from "./point.ts";
-import { becomeLater } from "../support/later-version.ts";
 import { receiverOn } from "./receiver.ts";
 
 /** After which the log is copied into the file, and after which it is emptied. */

@@ -228,10 +228,7 @@ const RECORDED = `select substr(key, ${ENTRY.length + 1}) as name, value as pres
 const RECORD = "insert into {}.meta (key, value) values ($1::text, $2::text)";
 
 /** See `InboxStore.admit`. One at a time. */
-export async function admitRows(
-  session: PgSession,
-  entries: readonly EntryPreset[],
-): Promise<readonly EntryPreset[]> {
+export async function admitRows(session: PgSession, entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]> {
   await session.rows("open_alone", ALONE);
   const recorded = await session.rows<EntryPreset>("recorded_entries", RECORDED);
   const presets = new Map(recorded.map(({ name, preset }) => [name, preset]));
