@@ -20,8 +20,6 @@ export type OncehookErrorCode =
   | "wrong_receiver_name"
   /** The inbox recorded another preset under this source's name. Give the new source a name of its own. */
   | "wrong_source"
-  /** A process of an older version works on the inbox, and knows the default source only. Events of other sources get 503 until it has ended. */
-  | "old_version_running"
   /** There is no inbox at this address. Correct the path or URL, or start the receiver once. */
   | "no_inbox"
   /** A newer version of oncehook wrote the inbox. Update this process. */

@@ -143,8 +143,7 @@ export interface QuarantineRecord {
   readonly id: number;
   readonly reason: string;
   readonly slot: string;
-  /** Null if an older version stored it: it counts against the quota of every signer with its slot and scope. */
-  readonly signer: string | null;
+  readonly signer: string;
   readonly scope: string;
   readonly state: "held" | "replayed" | "discarded";
   /** The event its replay became. */

@@ -4,7 +4,7 @@
  */
 
 import { types } from "node:util";
-import { SetupError, StoreError } from "../errors.ts";
+import { SetupError } from "../errors.ts";
 import { isPromise } from "../internal/options.ts";
 import type { EventRecord, EventState, LaneRecord, TransferredLane } from "./record.ts";
 import type {
@@ -104,9 +104,6 @@ export function auditDetail(act: Act, count: number): string {
   return act.kind === "erase" ? `${count} rows` : `event ${act.event}`;
 }
 
-/** A process of an older version is gone when it has sent no heartbeat for this long. They come every 10 s. */
-export const OLD_VERSION_GONE_MS = 90_000;
-
 /**
  * @param recorded - the preset under which the inbox knows the entry
  * @throws SetupError `wrong_source`
@@ -115,12 +112,6 @@ export function checkPreset(recorded: string | undefined, { name, preset }: Entr
   if (recorded === undefined || recorded === preset) return;
   const message = `The inbox has events of the source "${name}" as ${recorded}, and this receiver has it as ${preset}: give the new source another name, and keep the old one until its events are handled.`;
   throw new SetupError("wrong_source", message, { fields: { source: name, recorded, preset } });
-}
-
-/** @throws StoreError `old_version_running` */
-export function oldVersionRunning(location: string): StoreError {
-  const message = `A process of an older version works on the inbox ${location}, or did 90 seconds ago. It would stop at the first event of a new source, so these are answered with 503 until it is gone. Events of the messaging service are handled meanwhile.`;
-  return new StoreError("old_version_running", message);
 }
 
 /** An inbox that was copied in part would accept repeats of the missing events as new ones. */

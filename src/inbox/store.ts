@@ -61,12 +61,9 @@ export interface InboxStore<Tx = unknown> {
   checkEffect?(effect: Effect<never>): void;
 
   /**
-   * Records the entries of this process, besides the messaging service, and raises the version that may open the inbox: an older version
-   * stops at the first event of a source that it does not know. It waits until no process of an older version has been seen for 90 s.
-   * Returns all entries that were ever recorded, by name.
+   * Records the entries of this process, besides the messaging service, and returns all that were ever recorded, by name.
    *
    * @throws SetupError `wrong_source` if an entry was recorded with another preset
-   * @throws StoreError `old_version_running`
    */
   admit(entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]>;
 

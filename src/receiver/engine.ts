@@ -21,9 +21,6 @@ const HOLD_MS = 86_400_000;
 /** After this, report healthy again: a load balancer that removed us would never send the delivery that clears the failure. */
 const FAILURE_COUNTS_MS = 30_000;
 
-/** Deliveries of a source that is not admitted yet are answered with 503 meanwhile. */
-const ASK_AGAIN_MS = 5_000;
-
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
 
@@ -52,8 +49,6 @@ export class Engine<Tx> {
   /** Monotonic. Null once a delivery is stored. */
   #acceptFailedAt: number | null = null;
   #admission: Promise<void> | null = null;
-  /** The store refused it. `at` is monotonic. */
-  #refused: { readonly at: number; readonly error: unknown } | null = null;
   #warnedAboutLate = false;
   /** Of the events that were accepted. */
   #highestId = 0;
@@ -87,12 +82,6 @@ export class Engine<Tx> {
     return this.inUse.entries.lateEvents;
   }
 
-  /** A process of an older version holds back the sources besides the messaging service. */
-  get isHeldBack(): boolean {
-    const error = this.#refused?.error;
-    return error instanceof StoreError && error.code === "old_version_running";
-  }
-
   /** The last delivery could not be stored, less than half a minute ago. */
   get isFailingToStore(): boolean {
     const failedAt = this.#acceptFailedAt;
@@ -104,7 +93,6 @@ export class Engine<Tx> {
     inUse.entries.freeze();
     Object.assign(this.inUse, inUse);
     this.#admission = null;
-    this.#refused = null;
     this.upkeep.keyringsReplaced();
   }
 
@@ -119,19 +107,13 @@ export class Engine<Tx> {
   }
 
   /**
-   * Resolves once events of entries besides the messaging service may be stored. Asks the store again every 5 s.
+   * Resolves once the store knows the entries besides the messaging service. After a failure the next delivery of one tries again.
    * @throws SetupError `wrong_source`
-   * @throws StoreError `old_version_running`
    */
   admitted(): Promise<void> {
-    const { clock } = this.options;
-    const isRecent = this.#refused === null || clock.monotonic() - this.#refused.at < ASK_AGAIN_MS;
-    if (this.#admission !== null && isRecent) return this.#admission;
-    this.#refused = null;
-    this.#admission = this.#admit();
-    // Callers that wait for it get the error; so does the next one, until it is asked again.
-    this.#admission.catch((error: unknown) => {
-      this.#refused = { at: clock.monotonic(), error };
+    this.#admission ??= this.#admit().catch((error: unknown) => {
+      this.#admission = null;
+      throw error;
     });
     return this.#admission;
   }
@@ -153,7 +135,7 @@ export class Engine<Tx> {
 
   async start(): Promise<void> {
     await this.#openForWork();
-    await this.#admitOrLog();
+    await this.admitted();
     if (this.isStopping) throw stopped();
     if (this.worker.isStarted) return;
     this.#warnAboutLateOnce();
@@ -173,16 +155,6 @@ export class Engine<Tx> {
     await this.upkeep.pruneAfterDrain(deadline);
     await this.upkeep.alertAfterDrain(deadline);
     return result;
-  }
-
-  /** Events of the messaging service are handled while a process of an older version holds back the others. */
-  async #admitOrLog(): Promise<void> {
-    try {
-      await this.admitted();
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      this.options.logger.warn(placeFields(error), error.message);
-    }
   }
 
   async #openForWork(): Promise<void> {

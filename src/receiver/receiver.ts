@@ -480,7 +480,6 @@ function untilOption(value: unknown): PromiseLike<unknown> | undefined {
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
  * - `source_missing`: events of a source that this receiver does not have were met. They stay untouched.
- * - `old_version_running`: a process of an older version holds back the sources besides the messaging service.
  */
 export type HealthReason =
   | "stopped"
@@ -491,8 +490,7 @@ export type HealthReason =
   | "dead_letters"
   | "blocked_lanes"
   | "quarantined"
-  | "source_missing"
-  | "old_version_running";
+  | "source_missing";
 
 /** Whether the receiver works, and what is in its way. */
 export interface Health {
@@ -508,9 +506,6 @@ async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
     reasons.push(...(await inboxReasons(engine)));
     if (engine.inUse.keyrings.isFailing) reasons.push("keyring_unavailable");
     if (engine.inUse.entries.missing.size > 0) reasons.push("source_missing");
-    // Asked again, because a load balancer that goes by this sends no delivery that would ask.
-    if (engine.isHeldBack) await engine.admitted().catch(() => {});
-    if (engine.isHeldBack) reasons.push("old_version_running");
   }
   return { status: reasons.length === 0 ? "ok" : "degraded", reasons };
 }

@@ -127,12 +127,7 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
         inbox.transaction((session) => exportLaneRows(session, inbox.names.on(session), after, limit)),
       ),
     import: (page) => reading((inbox) => importLaneRows(inbox, page)),
-    admit: (entries) =>
-      reading((inbox) =>
-        inbox.transaction(async (session) =>
-          admitRows(session, entries, { now: await inbox.now(session), location: inbox.location }),
-        ),
-      ),
+    admit: (entries) => reading((inbox) => inbox.transaction((session) => admitRows(session, entries))),
     changeNotes: (names, change) =>
       reading((inbox) =>
         inbox.transaction(async (session) => changeNoteRows(session, await inbox.now(session), names, change)),

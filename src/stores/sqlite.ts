@@ -143,7 +143,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       return open.during(() => exportLanes(open.db, after, limit));
     },
     import: async (page) => inbox().write((work) => importPage(work, page)),
-    admit: async (entries) => inbox().write(({ db, now }) => admit(db, entries, { now, location: settings.location })),
+    admit: async (entries) => inbox().write(({ db }) => admit(db, entries)),
     changeNotes: async (names, change) => inbox().write((work) => changeNotes(work, names, change)),
     heartbeat: async (heartbeat) => {
       const open = inbox();

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { Command } from "commander";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { z } from "zod";
 import { inboxCommand } from "../../src/cli/inbox/command.ts";
 import { rows } from "../setup/form.ts";
-import { takeBack } from "../support/older-schema.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { runHere } from "./here.ts";
 import { fillInbox, NUMBER, TEXT } from "./inbox-place.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";
@@ -236,16 +236,6 @@ describe.each(WAYS)("oncehook inbox, where there is none to open, %s", (_, chose
     way = chosen;
   });
 
-  it("needs a migration first, which tells from where to where", async () => {
-    const path = newInbox();
-    takeBack(path, 2);
-    expect(await inbox(path, "ls")).toMatchObject({
-      code: 1,
-      errors: expect.stringMatching(/^error: The inbox has schema 2, .* run "oncehook inbox migrate" on it\.\n$/),
-    });
-    expect(await json("migrate", path, "migrate")).toMatchObject([{ migrated: true, from: 2 }]);
-  });
-
   /** What is at the place, the exit code, and what the line says. */
   const PLACES: Readonly<Record<string, readonly [make: (path: string) => void, code: number, says: string]>> = {
     "missing.db": [() => {}, 2, "There is no inbox at"],
@@ -278,6 +268,19 @@ describe.each(WAYS)("oncehook inbox, where there is none to open, %s", (_, chose
   it("suggests the flag that was meant", async () => {
     const exit = await inbox(filled, "quarantine", "ls", "--stat", "held");
     expect(exit).toMatchObject({ code: 2, output: "", errors: expect.stringContaining("(Did you mean --state?)") });
+  });
+});
+
+describe("oncehook inbox of a later version", () => {
+  it("needs a migration first, which tells from where to where", async () => {
+    way = here;
+    const path = newInbox();
+    onTestFinished(becomeLater());
+    expect(await inbox(path, "ls")).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^error: The inbox has schema 1, .* run "oncehook inbox migrate" on it\.\n$/),
+    });
+    expect(await json("migrate", path, "migrate")).toMatchObject([{ migrated: true, from: 1, to: 2 }]);
   });
 });
 

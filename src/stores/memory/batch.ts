@@ -26,7 +26,7 @@ import type {
 } from "../../inbox/store.ts";
 import { roomLeft } from "../../inbox/store-rules.ts";
 import { sameContent } from "../../internal/json.ts";
-import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
+import { addLane, eventRecord, laneByKey, type MemoryLanes } from "./state.ts";
 
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
   const { claim } = turn;
@@ -103,7 +103,7 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   if (!untimed) tally.signed(signedAt);
   const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
-  const held = [...state.quarantine.values()].filter((row) => row.state === "held" && isOf(row, incoming));
+  const held = [...state.quarantine.values()].filter((row) => row.state === "held" && row.signer === signer);
   const bytes = held.reduce((sum, row) => sum + (row.raw?.byteLength ?? 0), incoming.raw.byteLength);
   if (held.length >= quota.maxRows || bytes > quota.maxBytes) return "full";
   const id = ++state.lastQuarantineId;
@@ -115,11 +115,6 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   state.quarantineDigests.add(digestText);
   tally.count("quarantined");
   return "held";
-}
-
-/** Whether a kept body counts against the quota of the secret that signed `incoming`. */
-function isOf(row: MemoryQuarantine, { signer, slot, scope }: NewQuarantine): boolean {
-  return row.signer === null ? row.slot === slot && row.scope === scope : row.signer === signer;
 }
 
 export function hexText(bytes: Uint8Array): string {

@@ -317,9 +317,8 @@ function dueLanes({ byId, loaded }: Workspace, request: ClaimRequest): readonly 
 
 /** The statement that inserts also counts, so that bodies of one batch see each other; an advisory lock keeps other transactions out. */
 const LOCK_SIGNER = "select pg_advisory_xact_lock(hashtext('oncehook quarantine' || $1::text))";
-const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0) as bytes from (
-    select bytes from {}.quarantine where state = 0 and signer = $12::text
-    union all select bytes from {}.quarantine where state = 0 and signer is null and slot = $3::text and scope = $4::text) each),
+const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0) as bytes from {}.quarantine
+    where state = 0 and signer = $12::text),
   known as (select 1 from {}.quarantine where digest = $1::bytea),
   room as (select 1 from held where rows < $10::bigint and bytes + $7::int <= $11::bigint),
   kept as (

@@ -2,10 +2,9 @@
 import type { Tally } from "../../inbox/lane-port.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
+import { checkPreset } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import { COUNTERS } from "../database.ts";
-import { PG_MIGRATIONS, READS_SOURCES } from "./migrate.ts";
 import { CONNECTIONS, type PgSession } from "./session.ts";
 
 type Gauge = "pending" | "dead" | "held" | "held_bytes" | "blocked";
@@ -152,9 +151,6 @@ export class Slots {
   }
 }
 
-/** The schema that this version knows. */
-const VERSION = PG_MIGRATIONS.length;
-
 interface InstanceRow {
   readonly id: number;
   readonly name: string;
@@ -169,8 +165,8 @@ const ALONE = "select pg_advisory_xact_lock(hashtext('oncehook open {}'))";
 /** The holders of these leases have closed the inbox or died, and cannot settle anything any more. */
 const EXPIRE = `update {}.lane set ready_at = least(ready_at, $1::bigint)
   where status = 2 and not exists (select 1 from {}.instance i where i.id = holder)`;
-const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened, version)
-  values ($1::text, $2::text, $3::int, $4::text, $5::bigint, ${VERSION}) returning id`;
+const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened)
+  values ($1::text, $2::text, $3::int, $4::text, $5::bigint) returning id`;
 
 /** Adds this instance, and expires the leases of this host's instances that no longer run. */
 export async function insertInstance(session: PgSession, instance: InstanceIdentity, now: number): Promise<number> {
@@ -211,8 +207,8 @@ export async function removeSilent(session: PgSession, here: InstanceIdentity, n
   await session.rows("fold", FOLD);
 }
 
-const BEAT = `insert into {}.instance (id, name, host, pid, pid_started, opened, seen, keyring, counters, version)
-  overriding system value values ($1::int, $2::text, $3::text, $4::int, $5::text, $6::bigint, $6::bigint, $7::text, $8::jsonb, ${VERSION})
+const BEAT = `insert into {}.instance (id, name, host, pid, pid_started, opened, seen, keyring, counters)
+  overriding system value values ($1::int, $2::text, $3::text, $4::int, $5::text, $6::bigint, $6::bigint, $7::text, $8::jsonb)
   on conflict (id) do update set seen = excluded.seen, keyring = excluded.keyring, counters = excluded.counters`;
 
 /** Records a heartbeat of the instance with this row id. */
@@ -227,35 +223,19 @@ export async function writeHeartbeat(
   await session.rows("beat", BEAT, values);
 }
 
-const RECORDED =
-  "select key, value from {}.meta where key = 'min_reader' or key like 'entry:%' order by key for update";
-const OLD = `select 1 from {}.instance where version is null and greatest(opened, coalesce(seen, 0)) > $1::bigint limit 1`;
-const RECORD = `insert into {}.meta (key, value) values ($1::text, $2::text)
-  on conflict (key) do update set value = excluded.value where {}.meta.value <> excluded.value`;
 const ENTRY = "entry:";
+const RECORDED = `select substr(key, ${ENTRY.length + 1}) as name, value as preset from {}.meta where key like '${ENTRY}%'`;
+const RECORD = "insert into {}.meta (key, value) values ($1::text, $2::text)";
 
-/** See `InboxStore.admit`. A process that opens meanwhile waits. */
-export async function admitRows(
-  session: PgSession,
-  entries: readonly EntryPreset[],
-  { now, location }: { readonly now: number; readonly location: string },
-): Promise<readonly EntryPreset[]> {
+/** See `InboxStore.admit`. One at a time. */
+export async function admitRows(session: PgSession, entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]> {
   await session.rows("open_alone", ALONE);
-  const rows = await session.rows<{ key: string; value: string }>("recorded_entries", RECORDED);
-  const meta = new Map(rows.map(({ key, value }) => [key, value]));
-  for (const entry of entries) checkPreset(meta.get(ENTRY + entry.name), entry);
-  if (entries.length > 0 && Number(meta.get("min_reader")) < READS_SOURCES) {
-    const old = await session.rows("old_versions", OLD, [now - OLD_VERSION_GONE_MS]);
-    if (old.length > 0) throw oldVersionRunning(location);
-    await session.rows("record_meta", RECORD, ["min_reader", String(READS_SOURCES)]);
-  }
-  for (const { name, preset } of entries) {
-    if (!meta.has(ENTRY + name)) await session.rows("record_meta", RECORD, [ENTRY + name, preset]);
-    meta.set(ENTRY + name, preset);
-  }
-  return [...meta]
-    .filter(([key]) => key.startsWith(ENTRY))
-    .map(([key, preset]) => ({ name: key.slice(ENTRY.length), preset }));
+  const recorded = await session.rows<EntryPreset>("recorded_entries", RECORDED);
+  const presets = new Map(recorded.map(({ name, preset }) => [name, preset]));
+  for (const entry of entries) checkPreset(presets.get(entry.name), entry);
+  const added = entries.filter(({ name }) => !presets.has(name));
+  for (const { name, preset } of added) await session.rows("record_entry", RECORD, [ENTRY + name, preset]);
+  return [...recorded, ...added].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyringVersion", counters

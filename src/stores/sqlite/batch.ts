@@ -178,9 +178,7 @@ function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota)
   if (!untimed) ledger.signed(signedAt);
   if (sql.quarantineKnown.get(digest) !== undefined) return "duplicate";
   const held = sql.quarantineHeld.get(signer) ?? NOTHING;
-  const older = sql.quarantineHeldOfOlder.get(slot, scope) ?? NOTHING;
-  const bytes = held.bytes + older.bytes + raw.byteLength;
-  if (held.rows + older.rows >= quota.maxRows || bytes > quota.maxBytes) return "full";
+  if (held.rows >= quota.maxRows || held.bytes + raw.byteLength > quota.maxBytes) return "full";
   const kept = [raw.byteLength, trace, raw, head, untimed ? 1 : null];
   sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, ...kept);
   ledger.count("quarantined");

@@ -178,8 +178,6 @@ export const SQL = {
   quarantineKnown: "select 1 as known from oncehook_quarantine where digest = ?",
   quarantineHeld:
     "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
-  quarantineHeldOfOlder: `select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine
-    where state = 0 and signer is null and slot = ? and scope = ?`,
   insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw,
     head, untimed) values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
 
@@ -232,7 +230,6 @@ type Rows = {
   eventState: { readonly state: number };
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
-  quarantineHeldOfOlder: { readonly rows: number; readonly bytes: number };
   readCounter: { readonly value: number };
   clientId: { readonly id: number };
   clientName: { readonly name: string };

@@ -202,36 +202,4 @@ export const acceptCases: readonly ContractCase[] = [
       ["next", "signer-1"],
     ]);
   }),
-  it("counts a body without a recorded signer, from an older version, for every signer of its slot and scope", async (bench) => {
-    const { counters } = await bench.store.stats();
-    const { signedAt, ...older } = bench.quarantine("older");
-    const row = {
-      ...older,
-      id: 1,
-      signer: null,
-      state: "held",
-      replayedAs: null,
-      signedAt,
-      acceptedAt: signedAt,
-      head: null,
-      untimed: false,
-    } as const;
-    const totals = { counters, newestSignedAt: null, serviceResigns: false };
-    await bench.store.import({ source: "older", lanes: [], quarantined: [row], audit: [], totals });
-    const [found] = (await bench.store.findQuarantined({ limit: 10 })).items;
-    bench.expect(found?.signer).toBe(null);
-    const of = (signer: string) => [
-      bench.quarantine(`${signer} 1`, { signer }),
-      bench.quarantine(`${signer} 2`, { signer }),
-      bench.quarantine(`${signer} 3`, { signer, scope: "inbound" }),
-      bench.quarantine(`${signer} 4`, { signer, slot: "next" }),
-    ];
-    for (const signer of ["signer-1", "signer-2"]) {
-      const { quarantined } = await bench.step({
-        quarantines: of(signer),
-        quarantineQuota: { maxRows: 2, maxBytes: 1_000 },
-      });
-      bench.expect(quarantined).toEqual(["held", "full", "held", "full"]);
-    }
-  }),
 ];

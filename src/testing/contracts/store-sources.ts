@@ -155,6 +155,8 @@ export const sourceCases: readonly ContractCase[] = [
     bench.expect(await bench.store.admit([])).toEqual([]);
     bench.expect(await bench.store.admit([billing])).toEqual([billing]);
     bench.expect(await bench.store.admit([code])).toEqual([billing, code]);
+    const app = { name: "app", preset: "slack" };
+    bench.expect(await bench.store.admit([code, app])).toEqual([app, billing, code]);
     const refusal = await bench.store
       .admit([{ ...billing, preset: "github" }])
       .catch((error: { code?: string }) => error.code);
