@@ -123,8 +123,7 @@ describe("a connection whose server accepts no writes any more", () => {
     const store = postgresStore(pool, { schema: newSchema(), listen: false });
     await store.open(contextOf());
     onTestFinished(() => store.close());
-    const step = (id: string, limit = 0) =>
-      store.step(turn<PgClient>({ accepts: [event(id)], claim: { limit } }));
+    const step = (id: string, limit = 0) => store.step(turn<PgClient>({ accepts: [event(id)], claim: { limit } }));
     await step("names");
     // A pooler may lead an open connection to another server.
     const becomeReadOnly = () => pool.query("set default_transaction_read_only = on");

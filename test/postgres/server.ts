@@ -1,6 +1,7 @@
 /** A Postgres of the tests' own, from the package registry: real, on loopback, gone at their end. */
-import type { EventEmitter } from "node:events";
+
 import { execFileSync } from "node:child_process";
+import type { EventEmitter } from "node:events";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
