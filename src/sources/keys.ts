@@ -183,7 +183,7 @@ export function sourceKeyrings(
   logWarnings(deps.logger, keys);
   return {
     read: isAbsent ? async () => compile(secrets) : () => keys,
-    reread: () => Promise.resolve(null),
+    reread: () => null,
     version: () => keys.version,
     isFailing: false,
     background: null,
