@@ -1,7 +1,8 @@
 /** Where the keys of a source come from: the contract, and the cache of an async provider. */
 import { createHash } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { KeyringError, OncehookError } from "../errors.ts";
-import { type Clock, sleep } from "../internal/clock.ts";
+import { atMost, type Clock, sleep } from "../internal/clock.ts";
 import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 /** What a provider receives about a request. Nothing in it is verified: `tenant` is what the adapter's option returned. */
@@ -130,6 +131,8 @@ const UNKNOWN_MS = 10_000;
 /** Reads of a tenant after mismatches begin this far apart at least. */
 const REREAD_MS = 2_000;
 const MOST_REREADS = 8;
+/** How long a request waits for its tenant's turn. Senders wait for an answer for 3 to 30 s. */
+const LONGEST_WAIT_MS = 5_000;
 const SERVE_LAST_MS = 600_000;
 /** The most requests that wait for one look-up, and for all look-ups of cached tenants or of uncached ones. */
 const MOST_PER_LOOK_UP = 128;
@@ -182,6 +185,8 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     this.#clock = clock;
     this.#logger = logger;
     this.#refreshMs = refreshMs;
+    // Each tenant that waits to be read again adds a listener.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   read(context: KeyringContext): Keys | Promise<Keys> {
@@ -197,7 +202,7 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     const lookUp = this.#refresh(key, context);
     if (entry !== undefined && this.#mayServeMeanwhile(entry, now)) return serve(entry, now);
     const queue = isKnown ? this.#forKnown : this.#forUncached;
-    return this.#waitFor(lookUp, queue).then((read) => serve(read, this.#clock.monotonic()));
+    return this.#waitFor(lookUp, queue, () => lookUp.entry).then((read) => serve(read, this.#clock.monotonic()));
   }
 
   /** Reads again now, or waits for the read in progress. Never rejects: a failure is logged and the last keyring kept. */
@@ -212,15 +217,19 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
   }
 
   async #waitForFresher(key: string, context: KeyringContext, seen: Keys, cameAt: number): Promise<Keys | null> {
+    const endsAt = this.#clock.monotonic() + LONGEST_WAIT_MS;
     for (;;) {
       if (this.#isClosed) throw new KeyringError(CLOSED);
       const entry = this.#find(key);
       const fresher = fresherThan(seen, entry, cameAt);
       if (fresher !== undefined) return fresher;
-      if (entry?.failure !== undefined && this.#clock.monotonic() < entry.dueAt)
+      const now = this.#clock.monotonic();
+      if (entry?.failure !== undefined && now < entry.dueAt)
         throw new KeyringError(UNDECIDED, { cause: entry.failure.cause });
+      if (now >= endsAt) throw new LookUpsCrowded();
       const rereads = this.#known.has(key) ? this.#knownRereads : this.#uncachedRereads;
-      await this.#waitFor(this.#nextRead(key, context, rereads), rereads.queue);
+      const lookUp = this.#nextRead(key, context, rereads);
+      await this.#waitFor(lookUp, rereads.queue, () => atMost(this.#clock, endsAt - now, lookUp.entry));
     }
   }
 
@@ -252,14 +261,14 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     else next();
   }
 
-  async #waitFor(lookUp: LookUp<Keys>, queue: Queue): Promise<Entry<Keys>> {
+  async #waitFor<T>(lookUp: LookUp<Keys>, queue: Queue, wait: () => Promise<T>): Promise<T> {
     const most = queue.waiting < queue.most ? MOST_PER_LOOK_UP : queue.each;
     if (lookUp.waiting >= most) throw new LookUpsCrowded();
     queue.waiting += 1;
     lookUp.waiting += 1;
-    const entry = await lookUp.entry;
+    const result = await wait();
     queue.waiting -= 1;
-    return entry;
+    return result;
   }
 
   version(): string {

@@ -202,10 +202,12 @@ describe("secrets of other sources that are read (RCV-9)", () => {
       const signature = createHmac("sha256", secret).update(body).digest("hex");
       const headers = { "x-github-event": "push", "x-github-delivery": `${sent}` };
       const request = { ...incoming(body, clock.now()), ...(tenant !== undefined && { tenant }) };
-      return (await receiver.handle({
-        ...request,
-        headers: { ...headers, "x-hub-signature-256": `sha256=${signature}` },
-      })).status;
+      return (
+        await receiver.handle({
+          ...request,
+          headers: { ...headers, "x-hub-signature-256": `sha256=${signature}` },
+        })
+      ).status;
     };
     return { receiver, clock, push };
   }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
 import type { CompiledKeyring } from "../../src/service/keyring.ts";
 import type { KeyringContext, KeyringSource } from "../../src/sources/keyring-provider.ts";
@@ -167,7 +167,11 @@ describe("reread()", () => {
     expect(bench.reads).toEqual(tenants);
   });
 
-  it("is not used up by forgeries for other tenants: each has its own turn", async () => {
+  it("is not used up by forgeries for other tenants: each has its own turn, and Node suspects no leak", async () => {
+    const warnings: string[] = [];
+    const hear = ({ name }: Error) => void warnings.push(name);
+    process.on("warning", hear);
+    onTestFinished(() => void process.off("warning", hear));
     const bench = setUp(async ({ tenant }) => (tenant === "t0" ? secret : SECRET));
     let secret = SECRET;
     const contexts = Array.from({ length: 200 }, (_, index) => ({ tenant: `t${index}` }));
@@ -184,6 +188,25 @@ describe("reread()", () => {
     const answer = asked(bench, { tenant: "t0" }, seen[0] as CompiledKeyring);
     await forgeries();
     expect((await answer)?.version).not.toBe(seen[0]?.version);
+    for (let second = 0; second < 3; second++) await forgeries();
+    await settle();
+    expect(warnings).toEqual([]);
+  });
+
+  it("lets nobody wait for longer than 5 s, however many tenants come first", async () => {
+    const { answer } = pending();
+    let hold = false;
+    const bench = setUp(() => (hold ? answer() : SECRET));
+    const contexts = Array.from({ length: 40 }, (_, index) => ({ tenant: `t${index}` }));
+    const seen: CompiledKeyring[] = [];
+    for (const context of contexts) seen.push(await bench.source.read(context));
+    hold = true;
+    await bench.clock.advance(2_000);
+    const answers = contexts.map((context, index) => ended(asked(bench, context, seen[index] as CompiledKeyring)));
+    // Each read of 8 ends after 2 s, because the provider hangs.
+    await bench.clock.advance(5_000);
+    const ends = await Promise.all(answers);
+    expect([count(ends, "failed"), count(ends, "turned away")]).toEqual([16, 24]);
   });
 
   it("gives invented names no place of a tenant's", async () => {
