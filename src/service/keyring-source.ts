@@ -37,7 +37,7 @@ export function createKeyringSource(
   logWarnings(deps.logger, keyring);
   return {
     read,
-    reread: () => Promise.resolve(null),
+    reread: () => null,
     version: () => keyring.version,
     isFailing: false,
     background: null,
@@ -64,7 +64,7 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
   // A store has neither routes nor tenants: one keyring serves all requests.
   return {
     read: () => keyrings.read({}),
-    reread: (_, seen) => keyrings.reread({}, seen),
+    reread: (_, seen, cameAt) => keyrings.reread({}, seen, cameAt),
     version: () => keyrings.version(),
     get isFailing() {
       return keyrings.isFailing;

@@ -215,9 +215,10 @@ function signedKeyrings(secrets: ServiceRules["secrets"], deps: KeyringSourceDep
   return {
     ...source,
     read: async (context) => signed(await source.read(context)),
-    async reread(context, seen) {
-      const fresher = await source.reread(context, seen);
-      return fresher === null ? null : signed(fresher);
+    reread(context, seen, cameAt) {
+      const fresher = source.reread(context, seen, cameAt);
+      const checked = (keyring: CompiledKeyring | null) => keyring && signed(keyring);
+      return fresher instanceof Promise ? fresher.then(checked) : checked(fresher);
     },
   };
 }

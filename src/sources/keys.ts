@@ -29,7 +29,10 @@ export type SourceKeyring =
       readonly next?: string | readonly string[];
     };
 
-/** Reads the secrets of a tenant; undefined for a tenant that it does not know. It has 2 seconds. */
+/**
+ * Reads the secrets of a tenant; undefined for a tenant that it does not know. It has 2 seconds, and must not keep secrets itself: a
+ * delivery is refused only by secrets that were read after it came.
+ */
 export type SourceKeyringProvider = (
   context: KeyringContext,
 ) => Promise<SourceKeyring | undefined> | SourceKeyring | undefined;
@@ -183,7 +186,7 @@ export function sourceKeyrings(
   logWarnings(deps.logger, keys);
   return {
     read: isAbsent ? async () => compile(secrets) : () => keys,
-    reread: () => Promise.resolve(null),
+    reread: () => null,
     version: () => keys.version,
     isFailing: false,
     background: null,

@@ -63,7 +63,8 @@ describe("a server", () => {
   it("that may lose what it acknowledged is refused (I2)", async () => {
     const lies = newSchema();
     await sql(`create schema ${lies};
-      create function ${lies}.pg_is_in_recovery() returns boolean language sql as 'select true'`);
+      create function ${lies}.current_setting(name text) returns text language sql as $$
+        select case name when 'fsync' then 'off' else pg_catalog.current_setting(name) end $$`);
     const schema = newSchema();
     const secrets = secretsIn({ schema, sealing }, newPool({ options: `-c search_path=${lies},pg_catalog` }));
     expect(await failureOf(secrets.read("inbound"))).toMatchObject({ name: "SetupError", code: "not_durable" });
