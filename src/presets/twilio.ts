@@ -111,8 +111,9 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
  * Receives Twilio's webhooks: forms, whose URL and fields are signed, and JSON with `bodySHA256` in the query. Types are `message.delivered` and
  * others by the status of a message, `message.received`, `call.completed` and others by the status of a call, then the field `EventType` or
  * `type`. The statuses of a message share a lane and are handled in their order (queued, sending, sent, delivered, read); an earlier one that
- * comes later goes to `onLate`, which you must register. Their identity is the message's SID with the status. All other events are by themselves,
- * and their identity is a digest of the signature, or of JSON. `ctx.header(":query")` returns the query of the URL. `secrets` is the auth token.
+ * comes later goes to `onLate`, which you must register. With the option `lane` the order is that of arrival. Their identity is the message's SID
+ * with the status. All other events are by themselves, and their identity is a digest of the signature, or of JSON. `ctx.header(":query")` returns
+ * the query of the URL. `secrets` is the auth token.
  *
  * @typeParam Event - what handlers receive
  * @throws SetupError for a wrong option or secret
