@@ -64,6 +64,11 @@ export interface NewEvent {
   readonly head?: string | undefined;
   /** `signedAt` is not signed, but the time of acceptance. It says nothing about the clock. Default: it is signed. */
   readonly untimed?: true | undefined;
+  /**
+   * Whether a stored body with this identity, and other bytes, is the same event: its source compares what it reads from both. `head` as above;
+   * null without any. Default: bodies with equal JSON values are.
+   */
+  readonly isSame?: ((raw: Uint8Array, head: string | null) => boolean) | undefined;
   /** Its source's filter refused it: its lane keeps it as done, without its body. Default: it is handled. */
   readonly filtered?: true | undefined;
 }

@@ -5,8 +5,9 @@
 
 import { types } from "node:util";
 import { SetupError, StoreError } from "../errors.ts";
+import { sameContent } from "../internal/json.ts";
 import { isPromise } from "../internal/options.ts";
-import type { EventRecord, EventState, LaneRecord, TransferredLane } from "./record.ts";
+import type { EventRecord, EventState, LaneRecord, NewEvent, TransferredLane } from "./record.ts";
 import type {
   Act,
   AsFound,
@@ -18,6 +19,20 @@ import type {
   InboxRules,
   Page,
 } from "./store.ts";
+
+/**
+ * Whether a delivery with a known identity is another event than the stored one.
+ *
+ * @param body - undefined once pruned or erased: then nothing can be compared
+ */
+export function isConflict(
+  incoming: Pick<NewEvent, "digest" | "raw" | "isSame">,
+  digest: Uint8Array,
+  body: { readonly raw: Uint8Array; readonly head: string | null } | undefined,
+): boolean {
+  if (body === undefined || Buffer.compare(digest, incoming.digest) === 0) return false;
+  return !sameContent(body.raw, incoming.raw) && incoming.isSame?.(body.raw, body.head) !== true;
+}
 
 /** The times from which pruning counts ages. */
 export interface RetentionEnds {

@@ -146,20 +146,28 @@ function isJson(kept: Kept): boolean {
   return bodyDigestIn(kept.header(QUERY) ?? "") !== null;
 }
 
-/** Null for more fields than Twilio sends, and as `formFields`. */
+/**
+ * A repeated name has each of its values once, in their order, because no more than that is signed. Null for more fields than Twilio sends, and as
+ * `formFields`.
+ */
 function fieldsOf(body: Uint8Array): ParsedUrlQuery | null {
-  let fields = 1;
+  let count = 1;
   for (let at = body.indexOf(AMPERSAND); at >= 0; at = body.indexOf(AMPERSAND, at + 1))
-    if (++fields > MOST_FIELDS) return null;
-  return formFields(body);
+    if (++count > MOST_FIELDS) return null;
+  const fields = formFields(body);
+  for (const name in fields) {
+    const value = fields[name];
+    if (!Array.isArray(value)) continue;
+    const [first, ...others] = [...new Set(value)].sort();
+    fields[name] = others.length === 0 ? first : [first ?? "", ...others];
+  }
+  return fields;
 }
 
-/** Names and values without anything between them, by name. The values of a repeated name count once each. */
+/** Names and values without anything between them, by name. */
 function pairsOf(fields: ParsedUrlQuery): string {
-  const pairs = Object.keys(fields)
-    .sort()
-    .flatMap((name) => [...new Set([fields[name] ?? ""].flat())].sort().map((value) => name + value));
-  return pairs.join("");
+  const names = Object.keys(fields).sort();
+  return names.flatMap((name) => [fields[name] ?? ""].flat().map((value) => name + value)).join("");
 }
 
 /** How Twilio may have signed a URL: with or without its port, and some of its servers with other escapes. */

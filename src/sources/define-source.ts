@@ -1,6 +1,7 @@
 /** `defineSource()`: makes your own source, and all presets. */
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { SetupError } from "../errors.ts";
 import type { Released, StoredBody } from "../inbox/handlers.ts";
 import { scopeOfEntry, tenantOfScope } from "../inbox/lane-key.ts";
@@ -386,16 +387,7 @@ function connect<Event extends object>(
       };
       return { kind: "no_event", quarantine };
     },
-    reread({ raw, head }: StoredBody) {
-      if (raw === null) return null;
-      try {
-        const parsed = definition.parse(raw, keptFrom(head));
-        return parsed.ok ? parsed.event : null;
-      } catch {
-        // As an event that this version cannot read: it stays as a dead letter, and is replayed once the code is fixed.
-        return null;
-      }
-    },
+    reread: ({ raw, head }: StoredBody) => (raw === null ? null : eventIn(definition, raw, head)),
     release(row: QuarantineRecord): Released {
       const { raw, head, trace, scope } = row;
       if (raw === null) return { ok: false, reason: "body_pruned" };
@@ -413,6 +405,16 @@ function connect<Event extends object>(
 
 function liveAt(keys: readonly SourceKey[], now: number): readonly SourceKey[] {
   return keys.filter(({ validUntil }) => validUntil > now);
+}
+
+/** The event in a stored body. Null if the definition cannot read it now: it stays as a dead letter, and is replayed once the code is fixed. */
+function eventIn<Event extends object>(definition: Laned<Event>, raw: Uint8Array, head: string | null): Event | null {
+  try {
+    const parsed = definition.parse(raw, keptFrom(head));
+    return parsed.ok ? parsed.event : null;
+  } catch {
+    return null;
+  }
 }
 
 type Read<Event extends object> =
@@ -459,6 +461,7 @@ function readBody<Event extends object>(
       externalReference: isAlone && isText(reference) ? reference : null,
       head: kept.text ?? undefined,
       untimed: signedAt === null ? true : undefined,
+      isSame: (other, head) => isDeepStrictEqual(eventIn(definition, other, head), event),
     };
     return { kind: "event", event, stored };
   } catch {

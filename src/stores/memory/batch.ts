@@ -25,8 +25,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { roomLeft } from "../../inbox/store-rules.ts";
-import { sameContent } from "../../internal/json.ts";
+import { isConflict, roomLeft } from "../../inbox/store-rules.ts";
 import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
 
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
@@ -88,9 +87,7 @@ export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent, lateEvent
 
 function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEvent): Acceptance {
   const bodies = lanes.state.bodies.get(first.id);
-  // A pruned or erased body cannot be compared.
-  const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
-  const conflict = differs && !sameContent(bodies.raw, incoming.raw);
+  const conflict = isConflict(incoming, first.digest, bodies);
   const isFirst = countDuplicate(lanes.tally, first, signedTimeOf(incoming), conflict);
   if (isFirst && bodies !== undefined) {
     const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
@@ -134,10 +131,6 @@ function isOf(row: MemoryQuarantine, { signer, slot, scope }: NewQuarantine): bo
 
 export function hexText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex");
-}
-
-function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
 }
 
 export function memoryFull(maxEvents: number): StoreError {

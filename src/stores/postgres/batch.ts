@@ -9,7 +9,6 @@ import {
   countDuplicate,
   duplicateOf,
   knownEvent,
-  type LaneEvent,
   type LaneState,
   NO_BODY,
   toEventRecord,
@@ -26,8 +25,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { roomLeft } from "../../inbox/store-rules.ts";
-import { sameContent } from "../../internal/json.ts";
+import { isConflict, roomLeft } from "../../inbox/store-rules.ts";
 import { TAG } from "../database.ts";
 import {
   bytesText,
@@ -225,30 +223,26 @@ export async function acceptAll(
 ): Promise<readonly Accepted[]> {
   const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.names, event.lane))));
   const differing = await conflictsAmong(work.session, events, (event, index) => knownEvent(lanes[index], event));
-  const bodies = new Map<number, Uint8Array>();
+  const bodies = new Map<number, Parameters<typeof isConflict>[2]>();
   return events.map((incoming, index) => {
     const [lane, id] = [lanes[index], ids[index]];
     if (lane === undefined || id === undefined) throw new RangeError("The lane of an event was not locked.");
     const first = knownEvent(lane, incoming);
     if (first !== undefined) {
-      const conflict = differing.has(index) || differs(incoming, first, bodies.get(first.id));
+      // If the first delivery of an event came in the same batch, its body is not stored yet.
+      const conflict = differing.has(index) || isConflict(incoming, first.digest, bodies.get(first.id));
       const isFirstConflict = countDuplicate(work.sheet, first, signedTimeOf(incoming), conflict);
       if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
     const acceptance = work.loaded.accept(lane, incoming, id, lateEvents);
     if (!incoming.filtered) {
-      bodies.set(id, incoming.raw);
+      bodies.set(id, { raw: incoming.raw, head: incoming.head ?? null });
       work.addBody(id, incoming);
     }
     added(lane);
     return acceptance;
   });
-}
-
-/** If the first delivery of an event came in the same batch, its body is not stored yet. */
-function differs(incoming: NewEvent, first: LaneEvent, body: Uint8Array | undefined): boolean {
-  return body !== undefined && Buffer.compare(first.digest, incoming.digest) !== 0 && !sameContent(body, incoming.raw);
 }
 
 // Claiming: the first due lanes are locked as a batch begins, others when those were not enough.

@@ -17,7 +17,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { sameContent } from "../../internal/json.ts";
+import { isConflict } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { KEEP, OUTCOME, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
@@ -451,9 +451,8 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
   const { sequence, signedAt, digest, raw } = incoming;
   const first = placed.first ?? sql.known.get(lane.id, sequence, kind);
   if (first === undefined) throw new RangeError("An event was refused as known, but is not there.");
-  // Once the body is pruned or erased there is nothing to compare with.
   const body = first.digest.equals(digest) ? undefined : sql.body.get(first.id);
-  const conflict = body !== undefined && !sameContent(body.raw, raw);
+  const conflict = isConflict(incoming, first.digest, body);
   sql.countDuplicates.get(1, first.id);
   countDuplicates(tally, first, { signedAt: signedTimeOf(incoming), count: 1 });
   if (conflict) {

@@ -145,7 +145,7 @@ export const SQL = {
   highest: `select max(seq) as seq from oncehook_event ${IN_LANE} where lane = ? and seq between ? and ?`,
   heldSince: `select min(accepted) as since from oncehook_event ${IN_LANE}
     where lane = ? and seq >= ? and state = 0 and late = 0 and forced = 0`,
-  body: "select raw from oncehook_body where event = ?",
+  body: "select raw, head from oncehook_body where event = ?",
   ofSource: `select identity, (select head from oncehook_body where event = oncehook_event.id) as head from oncehook_event where id = ?`,
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ? returning signed as signedAt",
   markConflict: "update oncehook_event set conflict = 1 where id = ?",
@@ -220,7 +220,7 @@ type Rows = {
   identified: KnownRow;
   highest: { readonly seq: number | null };
   heldSince: { readonly since: number | null };
-  body: { readonly raw: Buffer };
+  body: { readonly raw: Buffer; readonly head: string | null };
   ofSource: SourceRow;
   countDuplicates: { readonly signedAt: number };
   dueLanes: KeyedLaneRow;

@@ -145,6 +145,28 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(accepted[1]).toMatchObject({ outcome: "duplicate", conflict: false });
     bench.expect(await bench.at(1)).toMatchObject({ conflict: false, duplicates: 1 });
   }),
+  it("asks an event's source whether other bytes are the same event, with the stored body and its headers", async (bench) => {
+    const asked: (string | null)[][] = [];
+    const isSame = (raw: Uint8Array, head: string | null) => {
+      asked.push([Buffer.from(raw).toString(), head]);
+      return Buffer.from(raw).toString() === "a=%31";
+    };
+    const wish = { head: '{"x":"1"}', isSame };
+    const spelled = (text: string) => bench.event(1, { ...wish, raw: bytes(text) });
+    const together = await bench.accept(spelled("a=%31"), spelled("a=1"));
+    const later = await bench.accept(spelled("a=1"), spelled("a=%31"));
+    const conflicts = [...together.accepted.slice(1), ...later.accepted].map(
+      (answer) => "conflict" in answer && answer.conflict,
+    );
+    bench.expect(conflicts).toEqual([false, false, false]);
+    // Equal bytes are not asked about.
+    bench.expect(asked).toEqual([
+      ["a=%31", '{"x":"1"}'],
+      ["a=%31", '{"x":"1"}'],
+    ]);
+    const other = await bench.accept(bench.event(1, { ...wish, raw: bytes("a=2"), isSame: () => false }));
+    bench.expect(other.accepted).toMatchObject([{ outcome: "duplicate", conflict: true }]);
+  }),
   it("counts the repeats that were answered from a cache", async (bench) => {
     await bench.accept(bench.event(1));
     const { id, signedAt } = await bench.at(1);
