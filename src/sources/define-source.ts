@@ -68,8 +68,9 @@ export interface Description {
 }
 
 /**
- * One provider's way to sign, write and name its events. Every function is synchronous and pure. `parse`, `identify` and `describe` see only
- * the headers in `keep`, from the first delivery on, because after a restart there is nothing else.
+ * One provider's way to sign, write and name its events. Every function is synchronous and pure; `identify` alone may return a random text, where
+ * each delivery is a new event. `parse`, `identify` and `describe` see only the headers in `keep`, from the first delivery on, because after a
+ * restart there is nothing else.
  *
  * Before the signature is verified an exception is answered with 500. After it, the body is quarantined (`source_failed`), and replayed once
  * the code is fixed.
