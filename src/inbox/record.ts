@@ -142,6 +142,7 @@ export interface QuarantineRecord {
   /** Null if an older version stored it: it counts against the quota of every signer with its slot and scope. */
   readonly signer: string | null;
   readonly scope: string;
+  /** `discarded`: by an operator, by an erasure, or because it gave way to newer ones. The last two have no body. */
   readonly state: "held" | "replayed" | "discarded";
   /** The event its replay became. */
   readonly replayedAs: EventId | null;

@@ -18,6 +18,7 @@ import type {
   EntryPreset,
   InboxRules,
   Page,
+  QuarantineQuota,
 } from "./store.ts";
 
 /**
@@ -32,6 +33,28 @@ export function isConflict(
 ): boolean {
   if (body === undefined || Buffer.compare(digest, incoming.digest) === 0) return false;
   return !sameContent(body.raw, incoming.raw) && incoming.isSame?.(body.raw, body.head) !== true;
+}
+
+/**
+ * Which of a signer's held bodies give way to another one, the oldest first. Null if its quota has no room for it even so.
+ *
+ * @param held - in ascending order of their ids
+ */
+export function bodiesGivingWay<Held extends { readonly bytes: number; readonly reason: string }>(
+  held: readonly Held[],
+  bytes: number,
+  { maxRows, maxBytes, givingWay = [] }: QuarantineQuota,
+): readonly Held[] | null {
+  const chosen: Held[] = [];
+  let [rows, sum] = [held.length, held.reduce((all, each) => all + each.bytes, bytes)];
+  for (const each of held) {
+    if (rows < maxRows && sum <= maxBytes) break;
+    if (!givingWay.includes(each.reason)) continue;
+    chosen.push(each);
+    rows -= 1;
+    sum -= each.bytes;
+  }
+  return rows < maxRows && sum <= maxBytes ? chosen : null;
 }
 
 /** The times from which pruning counts ages. */

@@ -479,6 +479,7 @@ function untilOption(value: unknown): PromiseLike<unknown> | undefined {
  * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
+ * - `quarantine_full`: in the last hour a signed body found no room in the quarantine. Older ones gave way to it, or it got 503.
  * - `source_missing`: events of a source that this receiver does not have were met. They stay untouched.
  * - `old_version_running`: a process of an older version holds back the sources besides the messaging service.
  */
@@ -491,6 +492,7 @@ export type HealthReason =
   | "dead_letters"
   | "blocked_lanes"
   | "quarantined"
+  | "quarantine_full"
   | "source_missing"
   | "old_version_running";
 
@@ -526,6 +528,7 @@ async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
     if (gauges.dead > 0) reasons.push("dead_letters");
     if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");
     if (gauges.quarantined > 0) reasons.push("quarantined");
+    if (gauges.quarantined > 0 && engine.isQuarantineFull) reasons.push("quarantine_full");
     return reasons;
   } catch {
     return ["store_unavailable"];

@@ -25,7 +25,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { isConflict, roomLeft } from "../../inbox/store-rules.ts";
+import { bodiesGivingWay, isConflict, roomLeft } from "../../inbox/store-rules.ts";
 import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
 
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
@@ -111,8 +111,10 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
   const held = [...state.quarantine.values()].filter((row) => row.state === "held" && isOf(row, incoming));
-  const bytes = held.reduce((sum, row) => sum + (row.raw?.byteLength ?? 0), incoming.raw.byteLength);
-  if (held.length >= quota.maxRows || bytes > quota.maxBytes) return "full";
+  const sizes = held.map((row) => ({ row, reason: row.reason, bytes: row.raw?.byteLength ?? 0 }));
+  const dropped = bodiesGivingWay(sizes, incoming.raw.byteLength, quota);
+  if (dropped === null) return "full";
+  for (const { row } of dropped) Object.assign(row, { state: "discarded", raw: null, head: null });
   const id = ++state.lastQuarantineId;
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
@@ -121,7 +123,7 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   });
   state.quarantineDigests.add(digestText);
   tally.count("quarantined");
-  return "held";
+  return dropped.length === 0 ? "held" : { outcome: "made_room", dropped: dropped.length };
 }
 
 /** Whether a kept body counts against the quota of the secret that signed `incoming`. */

@@ -14,19 +14,20 @@ import {
   toEventRecord,
   toLease,
 } from "../../inbox/lane-state.ts";
-import type { NewEvent } from "../../inbox/record.ts";
+import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,
   ClaimRequest,
   QuarantineAnswer,
+  QuarantineQuota,
   Repeat,
   Settle,
   SettleResult,
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { isConflict, roomLeft } from "../../inbox/store-rules.ts";
-import { TAG } from "../database.ts";
+import { bodiesGivingWay, isConflict, roomLeft } from "../../inbox/store-rules.ts";
+import { HELD, TAG } from "../database.ts";
 import {
   bytesText,
   columnNames,
@@ -325,22 +326,60 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
     on conflict (digest) do nothing returning 1)
   select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
 
+const HELD_BODIES = `select id, bytes, reason from {}.quarantine
+  where state = 0 and (signer = $1::text or (signer is null and slot = $2::text and scope = $3::text)) order by id`;
+/** None if an operator acts on one of them meanwhile. It waits for no lock, because an erasure locks bodies before lanes. */
+const DROP_BODIES = `with free as (select id from {}.quarantine where id = any($1::bigint[]) and state = 0 for update skip locked)
+  update {}.quarantine set state = ${HELD.discarded}, raw = null, head = null
+  where id in (select id from free) and (select count(*) from free) = cardinality($1::bigint[]) returning bytes`;
+
+/** Lets older bodies of the signer give way. Returns how many did. */
+async function makeRoom(
+  { session, sheet }: Workspace,
+  incoming: NewQuarantine,
+  quota: QuarantineQuota,
+): Promise<number> {
+  const { signer, slot, scope, raw } = incoming;
+  const held = await session.rows<HeldBody>("held_bodies", HELD_BODIES, [signer, slot, scope]);
+  const chosen = bodiesGivingWay(held, raw.byteLength, quota) ?? [];
+  if (chosen.length === 0) return 0;
+  const dropped = await session.rows<Pick<HeldBody, "bytes">>("drop_bodies", DROP_BODIES, [idsIn(chosen)]);
+  for (const { bytes } of dropped) {
+    sheet.gauge("held", -1);
+    sheet.gauge("held_bytes", -bytes);
+  }
+  return dropped.length;
+}
+
+interface HeldBody {
+  readonly id: number;
+  readonly bytes: number;
+  readonly reason: string;
+}
+
 async function quarantineAll(
-  { session, sheet, loaded }: Workspace,
+  work: Workspace,
   { quarantines, quarantineQuota: quota }: Turn<PgClient>,
 ): Promise<QuarantineAnswer[]> {
+  const { session, sheet, loaded } = work;
   // Sorted, so that two batches never wait for each other.
   for (const signer of [...new Set(quarantines.map((body) => body.signer))].sort()) {
     await session.rows("quarantine_lock", LOCK_SIGNER, [signer]);
   }
   const answers: QuarantineAnswer[] = [];
-  for (const { digest, reason, slot, signer, scope, signedAt, untimed, trace, raw, head = null } of quarantines) {
+  for (const body of quarantines) {
+    const { digest, reason, slot, signer, scope, signedAt, untimed, trace, raw, head = null } = body;
     if (!untimed) sheet.signed(signedAt);
     const source = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now];
     const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes];
-    const [row] = await session.rows<KeepRow>("quarantine", KEEP_BODY, [...values, signer, head, untimed ?? null]);
-    const answer = quarantineAnswer(row);
-    answers.push(answer);
+    const keep = async () =>
+      quarantineAnswer(
+        (await session.rows<KeepRow>("quarantine", KEEP_BODY, [...values, signer, head, untimed ?? null]))[0],
+      );
+    let answer = await keep();
+    const dropped = answer === "full" ? await makeRoom(work, body, quota) : 0;
+    if (dropped > 0) answer = await keep();
+    answers.push(answer === "held" && dropped > 0 ? { outcome: "made_room", dropped } : answer);
     if (answer !== "held") continue;
     sheet.count("quarantined");
     sheet.gauge("held", 1);

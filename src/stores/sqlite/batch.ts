@@ -17,7 +17,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { isConflict } from "../../inbox/store-rules.ts";
+import { bodiesGivingWay, isConflict } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { KEEP, OUTCOME, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
@@ -183,13 +183,20 @@ function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota)
   const held = sql.quarantineHeld.get(signer) ?? NOTHING;
   const older = sql.quarantineHeldOfOlder.get(slot, scope) ?? NOTHING;
   const bytes = held.bytes + older.bytes + raw.byteLength;
-  if (held.rows + older.rows >= quota.maxRows || bytes > quota.maxBytes) return "full";
+  const isFull = held.rows + older.rows >= quota.maxRows || bytes > quota.maxBytes;
+  const dropped = isFull ? bodiesGivingWay(sql.quarantineRows.all(signer, slot, scope), raw.byteLength, quota) : [];
+  if (dropped === null) return "full";
+  for (const row of dropped) {
+    sql.dropQuarantined.run(row.id);
+    ledger.gauge("held", -1);
+    ledger.gauge("held_bytes", -row.bytes);
+  }
   const kept = [raw.byteLength, trace, raw, head, untimed ? 1 : null];
   sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, ...kept);
   ledger.count("quarantined");
   ledger.gauge("held");
   ledger.gauge("held_bytes", raw.byteLength);
-  return "held";
+  return dropped.length === 0 ? "held" : { outcome: "made_room", dropped: dropped.length };
 }
 
 // Completions with effects that are committed before their turn: those on the user's own connection, and those of a turn that

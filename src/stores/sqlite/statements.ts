@@ -180,6 +180,9 @@ export const SQL = {
     "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
   quarantineHeldOfOlder: `select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine
     where state = 0 and signer is null and slot = ? and scope = ?`,
+  quarantineRows: `select id, bytes, reason from oncehook_quarantine
+    where state = 0 and (signer = ? or (signer is null and slot = ? and scope = ?)) order by id`,
+  dropQuarantined: "update oncehook_quarantine set state = 2, raw = null, head = null where id = ?",
   insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw,
     head, untimed) values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
 
@@ -234,6 +237,7 @@ type Rows = {
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
   quarantineHeldOfOlder: { readonly rows: number; readonly bytes: number };
+  quarantineRows: { readonly id: number; readonly bytes: number; readonly reason: string };
   readCounter: { readonly value: number };
   clientId: { readonly id: number };
   clientName: { readonly name: string };
