@@ -5,8 +5,9 @@
 
 import { types } from "node:util";
 import { SetupError } from "../errors.ts";
+import { sameContent } from "../internal/json.ts";
 import { isPromise } from "../internal/options.ts";
-import type { EventRecord, EventState, LaneRecord, TransferredLane } from "./record.ts";
+import type { EventRecord, EventState, LaneRecord, NewEvent, TransferredLane } from "./record.ts";
 import type {
   Act,
   AsFound,
@@ -17,7 +18,44 @@ import type {
   EntryPreset,
   InboxRules,
   Page,
+  QuarantineQuota,
 } from "./store.ts";
+
+/**
+ * Whether a delivery with a known identity is another event than the stored one.
+ *
+ * @param body - undefined once pruned or erased: then nothing can be compared
+ */
+export function isConflict(
+  incoming: Pick<NewEvent, "digest" | "raw" | "isSame">,
+  digest: Uint8Array,
+  body: { readonly raw: Uint8Array; readonly head: string | null } | undefined,
+): boolean {
+  if (body === undefined || Buffer.compare(digest, incoming.digest) === 0) return false;
+  return !sameContent(body.raw, incoming.raw) && incoming.isSame?.(body.raw, body.head) !== true;
+}
+
+/**
+ * Which of a signer's held bodies give way to another one, the oldest first. Null if its quota has no room for it even so.
+ *
+ * @param held - in ascending order of their ids
+ */
+export function bodiesGivingWay<Held extends { readonly bytes: number; readonly reason: string }>(
+  held: readonly Held[],
+  bytes: number,
+  { maxRows, maxBytes, givingWay = [] }: QuarantineQuota,
+): readonly Held[] | null {
+  const chosen: Held[] = [];
+  let [rows, sum] = [held.length, held.reduce((all, each) => all + each.bytes, bytes)];
+  for (const each of held) {
+    if (rows < maxRows && sum <= maxBytes) break;
+    if (!givingWay.includes(each.reason)) continue;
+    chosen.push(each);
+    rows -= 1;
+    sum -= each.bytes;
+  }
+  return rows < maxRows && sum <= maxBytes ? chosen : null;
+}
 
 /** The times from which pruning counts ages. */
 export interface RetentionEnds {

@@ -191,10 +191,12 @@ export interface Turn<Tx> {
   readonly claim: ClaimRequest;
 }
 
-/** Limits for the held bodies of each signer. Beyond them, a quarantine is refused. */
+/** Limits for the held bodies of each signer. Beyond them, older ones give way, or a quarantine is refused: see `givingWay`. */
 export interface QuarantineQuota {
   readonly maxRows: number;
   readonly maxBytes: number;
+  /** Reasons of the bodies that may give way. Default: none. */
+  readonly givingWay?: readonly string[];
 }
 
 /** Which lanes to claim. Due lanes take the slots oldest first. An accepted event is leased at once if its lane is due. */
@@ -340,6 +342,8 @@ export type QuarantineAnswer =
   | "held"
   /** It was there already. */
   | "duplicate"
+  /** It is stored, and so many older ones gave way: they are `discarded`, without their bodies. */
+  | { readonly outcome: "made_room"; readonly dropped: number }
   /** The quota of its signer is used up. */
   | "full"
   /** The store could not write it now, as with a full disk. The quota may have room. */

@@ -48,8 +48,10 @@ const definition: SourceDefinition<ShopifyEvent> = {
     const type = kept.header(TOPIC) ?? "unknown";
     return { type, reference: kept.header(WEBHOOK_ID), occurredAt: updatedAt(event) ?? undefined };
   },
+  // Shopify's own, and the same for no two shops.
   lane: ({ admin_graphql_api_id: id }) => textOf(id) ?? null,
   position: updatedAt,
+  positionIs: "time",
 };
 
 /** Epoch milliseconds. */

@@ -34,6 +34,7 @@ const definition: SourceDefinition<SlackEvent> = {
     prefix: "v0=",
     timestamp: "x-slack-request-timestamp",
     signed: "v0:{timestamp}:{body}",
+    identity: "digest",
     answerMs: 3_000,
     // At once, after a minute and after five; with delayed events for a day, each hour.
     lastRetryMs: 25 * 3_600_000,

@@ -20,6 +20,7 @@ const CLOSE_MS = 5_000;
 const HOLD_MS = 86_400_000;
 /** After this, report healthy again: a load balancer that removed us would never send the delivery that clears the failure. */
 const FAILURE_COUNTS_MS = 30_000;
+const FULL_COUNTS_MS = 3_600_000;
 
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
@@ -48,6 +49,7 @@ export class Engine<Tx> {
   #hold: Timer | null = null;
   /** Monotonic. Null once a delivery is stored. */
   #acceptFailedAt: number | null = null;
+  #quarantineFullAt: number | null = null;
   #admission: Promise<void> | null = null;
   #warnedAboutLate = false;
   /** Of the events that were accepted. */
@@ -86,6 +88,16 @@ export class Engine<Tx> {
   get isFailingToStore(): boolean {
     const failedAt = this.#acceptFailedAt;
     return failedAt !== null && this.options.clock.monotonic() - failedAt < FAILURE_COUNTS_MS;
+  }
+
+  /** A signed body found the quarantine full in the last hour: others gave way to it, or it was refused. */
+  get isQuarantineFull(): boolean {
+    const fullAt = this.#quarantineFullAt;
+    return fullAt !== null && this.options.clock.monotonic() - fullAt < FULL_COUNTS_MS;
+  }
+
+  quarantineWasFull(): void {
+    this.#quarantineFullAt = this.options.clock.monotonic();
   }
 
   /** Continues with the handlers, secrets and instrumentations of another receiver, as after a reload in development. */
@@ -229,12 +241,12 @@ export class Engine<Tx> {
     this.#eventLog?.accepted(event, undefined, "filtered");
   }
 
-  quarantine(quarantine: NewQuarantine): Promise<Extract<QuarantineAnswer, string>> {
+  quarantine(quarantine: NewQuarantine): Promise<Exclude<QuarantineAnswer, { outcome: "failed" }>> {
     return new Promise((resolve, reject) => {
       this.worker.groupCommit.quarantine(quarantine, (error, answer) => {
         if (answer === null) return reject(this.#notStored(error));
         this.#acceptFailedAt = null;
-        if (typeof answer === "object") return reject(this.#notStored(answer.error));
+        if (typeof answer === "object" && answer.outcome === "failed") return reject(this.#notStored(answer.error));
         resolve(answer);
       });
     });

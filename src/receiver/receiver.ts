@@ -479,6 +479,7 @@ function untilOption(value: unknown): PromiseLike<unknown> | undefined {
  * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
+ * - `quarantine_full`: in the last hour a signed body found no room in the quarantine. Older ones gave way to it, or it got 503.
  * - `source_missing`: events of a source that this receiver does not have were met. They stay untouched.
  */
 export type HealthReason =
@@ -490,6 +491,7 @@ export type HealthReason =
   | "dead_letters"
   | "blocked_lanes"
   | "quarantined"
+  | "quarantine_full"
   | "source_missing";
 
 /** Whether the receiver works, and what is in its way. */
@@ -521,6 +523,7 @@ async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
     if (gauges.dead > 0) reasons.push("dead_letters");
     if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");
     if (gauges.quarantined > 0) reasons.push("quarantined");
+    if (gauges.quarantined > 0 && engine.isQuarantineFull) reasons.push("quarantine_full");
     return reasons;
   } catch {
     return ["store_unavailable"];

@@ -239,7 +239,7 @@ describe("secrets of other sources that are read (RCV-9)", () => {
   it("decide about a challenge too only if they were read after it came", async () => {
     let current = OLD;
     const acme = hmacSource({
-      ...{ preset: "acme", header: "acme-signature", type: { body: "type" }, lastRetryMs: 0 },
+      ...{ preset: "acme", header: "acme-signature", identity: "digest", type: { body: "type" }, lastRetryMs: 0 },
       challenge: ({ query }, keys) =>
         keys.some((key) => Buffer.from(key.hmac("sha256", "hello")).toString("hex") === query)
           ? { body: "hello" }
