@@ -63,7 +63,7 @@ export interface InboxStore<Tx = unknown> {
   /**
    * Records the entries of this process, besides the messaging service, and raises the version that may open the inbox: an older version
    * stops at the first event of a source that it does not know. It waits until no process of an older version has been seen for 90 s.
-   * Returns all entries that were ever recorded, by name.
+   * Returns all entries that were ever recorded, by name, each as it was recorded last.
    *
    * @throws SetupError `wrong_source` if an entry was recorded with another preset
    * @throws StoreError `old_version_running`
@@ -143,6 +143,8 @@ export interface EntryPreset {
   /** `[a-z][a-z0-9-]{0,31}` */
   readonly name: string;
   readonly preset: string;
+  /** Paths of the fields of its events that viewers may see, which may be in a process without the source. */
+  readonly shows: readonly string[];
 }
 
 /** What a store promises. The contract suite tests it accordingly. */

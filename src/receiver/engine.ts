@@ -228,6 +228,10 @@ export class Engine<Tx> {
     return this.inUse.entries.release(row);
   }
 
+  shows(entry: string | null): readonly string[] | undefined {
+    return this.inUse.entries.shows(entry);
+  }
+
   accept(event: NewEvent, parsed: object): Promise<StoredAcceptance> {
     this.inUse.entries.freeze();
     const key = identityKey(event);
@@ -250,7 +254,9 @@ export class Engine<Tx> {
         this.#remember(key, event, acceptance);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) {
           const { lane, sequence, eventType } = event;
-          this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () => parsed);
+          this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () =>
+            this.inUse.entries.masking(lane, event, parsed),
+          );
         }
         resolve(acceptance);
       });

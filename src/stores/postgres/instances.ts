@@ -2,7 +2,7 @@
 import type { Tally } from "../../inbox/lane-port.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
+import { checkPreset, entryOf, entryText, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import { COUNTERS } from "../database.ts";
 import { PG_MIGRATIONS, READS_SOURCES } from "./migrate.ts";
@@ -249,13 +249,13 @@ export async function admitRows(
     if (old.length > 0) throw oldVersionRunning(location);
     await session.rows("record_meta", RECORD, ["min_reader", String(READS_SOURCES)]);
   }
-  for (const { name, preset } of entries) {
-    if (!meta.has(ENTRY + name)) await session.rows("record_meta", RECORD, [ENTRY + name, preset]);
-    meta.set(ENTRY + name, preset);
+  for (const entry of entries) {
+    const key = ENTRY + entry.name;
+    const text = entryText(entry);
+    if (meta.get(key) !== text) await session.rows("record_meta", RECORD, [key, text]);
+    meta.set(key, text);
   }
-  return [...meta]
-    .filter(([key]) => key.startsWith(ENTRY))
-    .map(([key, preset]) => ({ name: key.slice(ENTRY.length), preset }));
+  return [...meta].flatMap(([key, text]) => (key.startsWith(ENTRY) ? [entryOf(key.slice(ENTRY.length), text)] : []));
 }
 
 const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyringVersion", counters

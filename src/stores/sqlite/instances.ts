@@ -2,7 +2,7 @@
 
 import type { Heartbeat, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
+import { checkPreset, entryOf, entryText, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { MIGRATIONS, READS_SOURCES, raiseMinReader, readMeta, writeMeta } from "./schema.ts";
@@ -76,12 +76,11 @@ export function admit(
     if (db.prepare(select).get(now - OLD_VERSION_GONE_MS) !== undefined) throw oldVersionRunning(location);
     raiseMinReader(db, READS_SOURCES);
   }
-  for (const { name, preset } of entries) writeMeta(db, ENTRY + name, preset);
+  for (const entry of entries) writeMeta(db, ENTRY + entry.name, entryText(entry));
   const rows = db.prepare("select key, value from oncehook_meta where key like 'entry:%' order by key").all();
-  return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) => ({
-    name: key.slice(ENTRY.length),
-    preset: value,
-  }));
+  return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) =>
+    entryOf(key.slice(ENTRY.length), value),
+  );
 }
 
 /** Those that ever said that they live. */
