@@ -156,7 +156,7 @@ export interface Quoted {
   readonly head: string | null;
   /** As in the definition of its source. */
   readonly shows: readonly string[];
-  /** What is shown of the event in any case, such as its type. */
+  /** Texts of the event that are shown in any case, such as its type. */
   readonly named: readonly string[];
 }
 
@@ -202,7 +202,10 @@ function collected({ event, head, shows, named }: Quoted): Found | null {
     if (typeof value === "string") add(field?.isShown && shownText(value) === value ? shown : hidden, value);
     else if (typeof value === "number" || typeof value === "bigint") {
       const digits = `${value}`.replace("-", "");
-      add(field?.isShown ? shown : isPhoneNumber(digits) ? hidden : exact, digits);
+      // In a message it could as well be a phone number.
+      const isLong = isPhoneNumber(digits);
+      if (!field?.isShown) add(isLong ? hidden : exact, digits);
+      else if (!isLong) add(shown, digits);
     } else if (typeof value === "object" && value !== null && !ArrayBuffer.isView(value) && !seen.has(value)) {
       seen.add(value);
       const isList = Array.isArray(value) || value instanceof Set;

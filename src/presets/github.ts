@@ -44,7 +44,16 @@ const definitionFor = (repeats: "body" | "id"): SourceDefinition<GitHubEvent> =>
     "x-github-hook-installation-target-id",
   ],
   shows: [
-    ...["action", "number", "hook_id", "installation.id", "organization.id", "repository.id", "sender.id", "issue.number"],
+    ...[
+      "action",
+      "number",
+      "hook_id",
+      "installation.id",
+      "organization.id",
+      "repository.id",
+      "sender.id",
+      "issue.number",
+    ],
     ...["pull_request.number", "check_run.id", "workflow_run.id", "deployment.id", "release.id"],
   ],
   verify(head, body, keys): Verdict {

@@ -163,7 +163,12 @@ describe("maskingOf() an event of any source", () => {
   it.each<[string, object, string, string]>([
     ["a key", { members: { "alice@example.com": {} } }, "no alice@example.com", "no [text]"],
     ["a part of a key", { members: { "alice@example.com": {} } }, "no alice of example", "no [text] of [text]"],
-    ["a key like a field's name", { members: { alice: {}, bob_lee: {} } }, "no alice or Bob_Lee", "no [text] or [text]"],
+    [
+      "a key like a field's name",
+      { members: { alice: {}, bob_lee: {} } },
+      "no alice or Bob_Lee",
+      "no [text] or [text]",
+    ],
     ["a key of a map", { members: new Map([["alice@example.com", 1]]) }, "no alice@example.com", "no [text]"],
     ["an item of a set", { names: new Set(["Alice Smith"]) }, "no Alice Smith", "no [text]"],
     ["a key within JSON", { 'a "b" c': 1 }, 'in {"a \\"b\\" c":1}', 'in {"[text]":1}'],
@@ -174,7 +179,12 @@ describe("maskingOf() an event of any source", () => {
     ["the end of a number that may be a phone's", { to: 15_550_100_002 }, "ends with 0002", "ends with [text]"],
     ["a status and a code", { status: "alice.smith", code: "Ab9-Coupon" }, "alice.smith Ab9-Coupon", "[text] [text]"],
     ["a field of a nested list", { a: [[["deep text"]]] }, "deep text", "[text]"],
-    ["a text of keys like prototypes", JSON.parse('{"__proto__":{"constructor":"hidden text"}}'), "hidden text", "[text]"],
+    [
+      "a text of keys like prototypes",
+      JSON.parse('{"__proto__":{"constructor":"hidden text"}}'),
+      "hidden text",
+      "[text]",
+    ],
   ])("hides %s", (_what, event, message, masked) => {
     expect(other(event).text(message)).toBe(masked);
   });
@@ -182,25 +192,38 @@ describe("maskingOf() an event of any source", () => {
   it.each<[string, object, string]>([
     ["a number in a longer one", { order: 4711 }, "147110 and 0.47112"],
     ["a number of three digits", { count: 500 }, "after 500 ms"],
-    ["names of fields that every API has", { customer: 1, email: 2, lineItems: [], error_code: 3 }, "email of customer: lineItems, error_code"],
+    [
+      "names of fields that every API has",
+      { customer: 1, email: 2, lineItems: [], error_code: 3 },
+      "email of customer: lineItems, error_code",
+    ],
     ["a part of a field's name", { metadataFor: 1, preferred_carrier: 2 }, "meta for carrier"],
   ])("leaves %s", (_what, event, message) => {
     expect(other(event).text(message)).toBe(message);
   });
 
   it("hides kept headers, and the parameters of a kept query", () => {
-    const head = JSON.stringify({ "x-link": "https://x.example/reset?t=deadbeef", ":query": "mail=bob%40example.com&n=1" });
+    const head = JSON.stringify({
+      "x-link": "https://x.example/reset?t=deadbeef",
+      ":query": "mail=bob%40example.com&n=1",
+    });
     const masking = other({}, { head });
     expect(masking.text("link https://x.example/reset?t=deadbeef")).toBe("link [text]");
     expect(masking.text("for bob@example.com, token deadbeef")).toBe("for [text], token [text]");
   });
 
   it("shows the fields that the source names, wherever a value of them stands, and the event's type", () => {
-    const event = { id: "evt_1Nabc", created: 1_760_000_000, data: { object: { id: "in_99", lines: [{ invoice: "in_99" }] } } };
-    const masking = other(event, { shows: ["id", "created", "data.object.id"], named: ["invoice.paid"] });
-    const message = "invoice.paid evt_1Nabc of in_99 at 1760000000";
+    const event = {
+      number: 4711,
+      id: "evt_1Nabc",
+      created: 1_760_000_000,
+      data: { object: { id: "in_99", lines: [{ invoice: "in_99" }] } },
+    };
+    const masking = other(event, { shows: ["id", "created", "data.object.id", "number"], named: ["invoice.paid"] });
+    const message = "invoice.paid evt_1Nabc of in_99";
     expect(masking.text(message)).toBe(message);
-    expect(other(event).text(message)).toBe("invoice.paid [text] of [text] at …00");
+    expect(masking.text("evt_1Nabc at 1760000000")).toBe("evt_1Nabc at …00");
+    expect(other(event).text(message)).toBe("invoice.paid [text] of [text]");
   });
 
   it("shows nothing in a named field that is not an id or a word, and of a number two digits", () => {
@@ -227,7 +250,12 @@ describe("maskingOf() a large event", () => {
     ["as many values as may be searched", many(MOST_SEARCHED.values - 2), {}, "no [text]"],
     ["more values", many(MOST_SEARCHED.values - 1), {}, LEFT_OUT],
     ["more keys", Object.fromEntries(many(MOST_SEARCHED.values).texts.map((text) => [text, 1])), {}, LEFT_OUT],
-    ["a text as long as may be searched", { a: "x".repeat(MOST_SEARCHED.bytes - 10), texts: ["text17"] }, {}, "no [text]"],
+    [
+      "a text as long as may be searched",
+      { a: "x".repeat(MOST_SEARCHED.bytes - 10), texts: ["text17"] },
+      {},
+      "no [text]",
+    ],
     ["a longer text", { a: "x".repeat(MOST_SEARCHED.bytes), texts: ["text17"] }, {}, LEFT_OUT],
     ["a body as large as may be searched", many(20), { bytes: MOST_SEARCHED.bytes }, "no [text]"],
     ["a larger body, of which nothing is looked at", notLookedAt(), { bytes: MOST_SEARCHED.bytes + 1 }, LEFT_OUT],
@@ -239,8 +267,8 @@ describe("maskingOf() a large event", () => {
   it("keeps the codes and names of programs, and no other", () => {
     const masking = other({}, { bytes: MOST_SEARCHED.bytes + 1 });
     const thrown = (code: string, name: string) => Object.assign(new Error("no"), { code, name });
-    const said = [thrown("ECONNREFUSED", "Error"), thrown("Ab9_Secret", "TypeError"), thrown("ab", "alice")].map((error) =>
-      failureCode(error, masking),
+    const said = [thrown("ECONNREFUSED", "Error"), thrown("Ab9_Secret", "TypeError"), thrown("ab", "alice")].map(
+      (error) => failureCode(error, masking),
     );
     expect(said).toEqual(["ECONNREFUSED", "TypeError", "thrown"]);
     expect(errorFields(new TypeError("no text17"), masking)).toMatchObject({ error: `TypeError: ${LEFT_OUT}` });
@@ -256,7 +284,10 @@ describe("maskingOf() a large event", () => {
     };
     const masking = other(event);
     const error = new Error("no text17", { cause: new Error("text17", { cause: new Error("text17 again") }) });
-    expect(errorFields(error, masking)).toMatchObject({ error: "Error: no [text]", causes: ["Error: [text]", "Error: [text] again"] });
+    expect(errorFields(error, masking)).toMatchObject({
+      error: "Error: no [text]",
+      causes: ["Error: [text]", "Error: [text] again"],
+    });
     failureCode(error, masking);
     expect(looked).toBe(1);
   });

@@ -13,7 +13,10 @@ describe("maskedBody() without fields that may be shown", () => {
     [{ "alice@example.com": { admin: true }, "+15550100002": 7, otp: 483_920 }, { "[hidden]": "3 fields" }],
     [JSON.parse('{"__proto__":{"id":1},"constructor":"x"}'), { "[hidden]": "2 fields" }],
     [[], []],
-    [[{ id: "evt_1" }, "Ann", 7, [true]], [{ "[hidden]": "1 field" }, "[hidden]", "[hidden]", ["[hidden]"]]],
+    [
+      [{ id: "evt_1" }, "Ann", 7, [true]],
+      [{ "[hidden]": "1 field" }, "[hidden]", "[hidden]", ["[hidden]"]],
+    ],
     ["msg_1", "[hidden]"],
     ["", "[hidden]"],
     [77, "[hidden]"],
@@ -25,13 +28,22 @@ describe("maskedBody() without fields that may be shown", () => {
 });
 
 describe("maskedBody(): fields that may be shown", () => {
-  it.each(["a", "msg_1", "MSG-2.b:9_Z", "7f", "message.sent", "483920", "gid://shopify/Order/8209829119461", "2026-01-01T12:00:00+02:00", "/deploy", "evt_1234567890", ""])(
-    "shows the id, word or time %j",
-    (id) => {
-      expect(seen({ id }, "id")).toEqual({ id });
-      expect(seen({ to: id }, "id")).toEqual({ "[hidden]": "1 field" });
-    },
-  );
+  it.each([
+    "a",
+    "msg_1",
+    "MSG-2.b:9_Z",
+    "7f",
+    "message.sent",
+    "483920",
+    "gid://shopify/Order/8209829119461",
+    "2026-01-01T12:00:00+02:00",
+    "/deploy",
+    "evt_1234567890",
+    "",
+  ])("shows the id, word or time %j", (id) => {
+    expect(seen({ id }, "id")).toEqual({ id });
+    expect(seen({ to: id }, "id")).toEqual({ "[hidden]": "1 field" });
+  });
 
   it.each([
     "call me",
@@ -74,7 +86,11 @@ describe("maskedBody(): fields that may be shown", () => {
   });
 
   it("follows a path through objects and lists, and shows nothing beside it", () => {
-    const body = { id: 1, type: "x", data: { object: { id: "in_1", name: "Ann" }, id: "d", items: [{ id: "i1", to: "Ann" }, [{ id: "i2" }], "i3"] } };
+    const body = {
+      id: 1,
+      type: "x",
+      data: { object: { id: "in_1", name: "Ann" }, id: "d", items: [{ id: "i1", to: "Ann" }, [{ id: "i2" }], "i3"] },
+    };
     expect(seen(body, "id", "data.object.id", "data.items.id")).toEqual({
       id: 1,
       data: {
@@ -116,8 +132,20 @@ describe("maskedBody() of the messaging service", () => {
   const masked = (value: unknown) => seen(value, ...SERVICE_SHOWS);
 
   it("shows ids, words, times, the reference, and of numbers two digits", () => {
-    const data = { messageId: "msg_1", status: "failed", error: { code: "E_42", message: "No such person" }, externalReference: "order-77" };
-    expect(masked({ eventType: "message.failed", sequence: 3, occurredAt: 1_760_000_000_000, data: { ...data, to: "+15550100002", body: "ok" } })).toEqual({
+    const data = {
+      messageId: "msg_1",
+      status: "failed",
+      error: { code: "E_42", message: "No such person" },
+      externalReference: "order-77",
+    };
+    expect(
+      masked({
+        eventType: "message.failed",
+        sequence: 3,
+        occurredAt: 1_760_000_000_000,
+        data: { ...data, to: "+15550100002", body: "ok" },
+      }),
+    ).toEqual({
       ...{ eventType: "message.failed", sequence: 3, occurredAt: 1_760_000_000_000 },
       data: {
         ...{ messageId: "msg_1", status: "failed", error: { code: "E_42", "[hidden]": "1 field" } },
@@ -137,7 +165,10 @@ describe("maskedBody() of what nests deep", () => {
   it("shows as many levels as an event may have", () => {
     expect(shown(64, ['{"a":', "}"])).toBe(nested(64, ['{"a":', "}"]));
     expect(shown(64, ["[", "]"])).toBe(`${"[".repeat(64)}"[hidden]"${"]".repeat(64)}`);
-    for (const [open, close] of [["[", "]"], ['{"a":', "}"]] as const) {
+    for (const [open, close] of [
+      ["[", "]"],
+      ['{"a":', "}"],
+    ] as const) {
       const deepest = `${open.repeat(64)}"[nested too deep to be shown]"${close.repeat(64)}`;
       for (const levels of [65, 5_000, 100_000]) expect(shown(levels, [open, close])).toBe(deepest);
     }
