@@ -1,4 +1,4 @@
-/** Records of an inbox as plain JSON, with numbers and texts masked: for the command line and the inspector. */
+/** Records of an inbox as plain JSON, with what may not be shown left out: for the command line and the inspector. */
 import { identityOf, type LaneKey, publicId } from "../inbox/lane-key.ts";
 import { type ShownFields, shownFields, shownText } from "../inbox/masking.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../inbox/record.ts";
