@@ -270,6 +270,5 @@ const INBOX_OPTIONS = [
 export async function openInbox(options: OpenInboxOptions): Promise<Inbox> {
   refuseUnknownOptions("openInbox()", options, INBOX_OPTIONS);
   const { gapWait, ...plain } = options;
-  const { release } = serviceReader(gapWaitPolicy(gapWait));
-  return openPlainInbox(plain, release);
+  return openPlainInbox(plain, serviceReader(gapWaitPolicy(gapWait)));
 }

@@ -142,12 +142,23 @@ export function auditDetail(act: Act, count: number): string {
   return act.kind === "erase" ? `${count} rows` : `event ${act.event}`;
 }
 
+/** What a store keeps of an entry under its name. */
+export function entryText({ preset, shows }: EntryPreset): string {
+  return JSON.stringify({ preset, shows });
+}
+
+export function entryOf(name: string, text: string): EntryPreset {
+  return { name, ...(JSON.parse(text) as Omit<EntryPreset, "name">) };
+}
+
 /**
- * @param recorded - the preset under which the inbox knows the entry
+ * @param known - what the inbox keeps of the entry
  * @throws SetupError `wrong_source`
  */
-export function checkPreset(recorded: string | undefined, { name, preset }: EntryPreset): void {
-  if (recorded === undefined || recorded === preset) return;
+export function checkPreset(known: string | undefined, { name, preset }: EntryPreset): void {
+  if (known === undefined) return;
+  const { preset: recorded } = entryOf(name, known);
+  if (recorded === preset) return;
   const message = `The inbox has events of the source "${name}" as ${recorded}, and this receiver has it as ${preset}: give the new source another name, and keep the old one until its events are handled.`;
   throw new SetupError("wrong_source", message, { fields: { source: name, recorded, preset } });
 }

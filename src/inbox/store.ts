@@ -61,7 +61,8 @@ export interface InboxStore<Tx = unknown> {
   checkEffect?(effect: Effect<never>): void;
 
   /**
-   * Records the entries of this process, besides the messaging service, and returns all that were ever recorded, by name.
+   * Records the entries of this process, besides the messaging service, and returns all that were ever recorded, by name, each as it was
+   * recorded last.
    *
    * @throws SetupError `wrong_source` if an entry was recorded with another preset
    */
@@ -140,6 +141,8 @@ export interface EntryPreset {
   /** `[a-z][a-z0-9-]{0,31}` */
   readonly name: string;
   readonly preset: string;
+  /** Paths of the fields of its events that viewers may see, which may be in a process without the source. */
+  readonly shows: readonly string[];
 }
 
 /** What a store promises. The contract suite tests it accordingly. */

@@ -29,7 +29,7 @@ export type Place = { readonly body: string } | { readonly header: string };
 
 /** How a provider signs, as data. */
 export interface HmacScheme<Event extends object = Readonly<Record<string, unknown>>>
-  extends Pick<SourceDefinition<Event>, "accepted" | "handshake" | "challenge"> {
+  extends Pick<SourceDefinition<Event>, "accepted" | "handshake" | "challenge" | "shows"> {
   /** The name of this kind of source, recorded in the inbox: `[a-z][a-z0-9-]{0,31}`. */
   readonly preset: string;
   /** The header with the signature, in lower case. */
@@ -94,6 +94,7 @@ const SCHEME = [
   "accepted",
   "handshake",
   "challenge",
+  "shows",
 ] as const satisfies readonly (keyof HmacScheme)[];
 
 const LENGTHS = { sha256: 32, sha1: 20 } as const;
@@ -141,6 +142,7 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
     accepted,
     handshake,
     challenge,
+    shows = [],
   } = scheme;
   const encoding = choiceOption("encoding", scheme.encoding, "hex", ["hex", "base64"]);
   const hash = choiceOption("hash", scheme.hash, "sha256", ["sha256", "sha1"]);
@@ -154,9 +156,10 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
   checkPlace("type", type);
   checkPlace("reference", reference);
   checkIdentity(identity, pieces);
-  const kept = [identity, type, reference].flatMap((place) =>
-    typeof place === "object" && "header" in place ? [place.header] : [],
-  );
+  const places = [identity, type, reference].filter((place) => typeof place === "object");
+  const kept = places.flatMap((place) => ("header" in place ? [place.header] : []));
+  // Lists show them already.
+  const shown = places.flatMap((place) => ("body" in place ? [place.body] : []));
   return {
     preset,
     lastRetryMs,
@@ -166,6 +169,7 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
     ...(handshake !== undefined && { handshake }),
     ...(challenge !== undefined && { challenge }),
     keep: [...new Set([...kept, ...(scheme.keep ?? [])])],
+    shows: Array.isArray(shows) ? [...new Set([...shown, ...shows])] : shows,
     key: (text) => decodeKey(text, keyEncoding),
     verify(head, body, keys, { checkAge }): Verdict {
       const value = head.header(header);

@@ -35,6 +35,7 @@ const definition: SourceDefinition<ShopifyEvent> = {
     "x-shopify-api-version",
     "x-shopify-triggered-at",
   ],
+  shows: ["id", "admin_graphql_api_id", "created_at", "updated_at"],
   verify(head, body, keys): Verdict {
     const header = head.header("x-shopify-hmac-sha256");
     if (header === undefined) return MISSING;

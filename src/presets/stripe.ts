@@ -43,6 +43,12 @@ const definition: SourceDefinition<StripeEvent> = {
   maxBodyBytes: 1024 * 1024,
   // In live mode, with a new time and signature each time.
   lastRetryMs: 4 * DAY_MS,
+  shows: [
+    ...["id", "object", "type", "created", "account", "api_version", "livemode", "request.id"],
+    ...["id", "object", "status", "customer", "subscription", "invoice", "payment_intent", "charge"].map(
+      (name) => `data.object.${name}`,
+    ),
+  ],
   verify(head, body, keys, { checkAge }): Verdict {
     const header = head.header("stripe-signature");
     if (header === undefined) return MISSING;

@@ -70,6 +70,20 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
   // Webhooks are sent again within 15 s or not at all, and Event Streams for hours.
   lastRetryMs: 86_400_000,
   keep: [QUERY, SIGNATURE, IDEMPOTENCY_TOKEN],
+  // Of Event Streams: `id`, `type` and `time`.
+  shows: [
+    "AccountSid",
+    "MessageSid",
+    "MessageStatus",
+    "SmsStatus",
+    "CallSid",
+    "CallStatus",
+    "ErrorCode",
+    "EventType",
+    "id",
+    "type",
+    "time",
+  ],
   verify(head, body, keys): Verdict {
     const header = head.header(SIGNATURE);
     if (header === undefined) return MISSING;

@@ -212,6 +212,10 @@ export class Engine<Tx> {
     return this.inUse.entries.release(row);
   }
 
+  shows(entry: string | null): readonly string[] | undefined {
+    return this.inUse.entries.shows(entry);
+  }
+
   accept(event: NewEvent, parsed: object): Promise<StoredAcceptance> {
     this.inUse.entries.freeze();
     const highestBefore = this.#highestId;
@@ -228,7 +232,9 @@ export class Engine<Tx> {
           this.worker.holdsBack(event.gapWaitMs);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) {
           const { lane, sequence, eventType } = event;
-          this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () => parsed);
+          this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () =>
+            this.inUse.entries.masking(lane, event, parsed),
+          );
         }
         resolve(acceptance);
       });

@@ -91,6 +91,13 @@ export interface SourceDefinition<Event extends object> {
    * cut after 8,192. Default: none.
    */
   readonly keep?: readonly string[];
+  /**
+   * Paths of the fields that logs, error messages and viewers may show, such as `data.object.id`: name ids, types, states and times, and nothing
+   * that a person wrote. A path passes through lists. Each is shown only as a number, true, false, null, or a text of up to 255 letters,
+   * digits and `_ . : / + -`. At most 100. Default: none. The type, the reference, the lane, and an identity that is not a digest are shown
+   * in any case.
+   */
+  readonly shows?: readonly string[];
   /** The bytes of a key from the text of a secret. Default: its UTF-8 bytes. Throws for what is not a key. */
   key?(text: string): Uint8Array;
   /** Finds the key that signed the body. The age of the signed time is checked afterwards; `checkAge` does it before the cost of an HMAC. */
@@ -207,6 +214,7 @@ const DAY_MS = 86_400_000;
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
 const LONGEST_TEXT = 512;
+const MOST_SHOWN = 100;
 /** A kept header is stored with each event. */
 const LONGEST_HEADER = 1_024;
 /** Names the query of the URL in the list `keep`. No header has a colon in its name. */
@@ -335,6 +343,7 @@ function connect<Event extends object>(
   };
   return {
     preset: definition.preset,
+    shows: definition.shows ?? [],
     isService: false,
     types: { known: null, canBeLate: () => isByPosition(definition), holdBackMs },
     maxBodyBytes,
@@ -599,6 +608,10 @@ function keptFrom(text: string | null): Kept & { readonly text: string | null } 
   return { text, header: (name) => (Object.hasOwn(kept, name) ? kept[name] : undefined) };
 }
 
+function isPath(value: unknown): boolean {
+  return isText(value) && value.split(".").every((name) => name !== "");
+}
+
 function isText(value: unknown): value is string {
   return typeof value === "string" && value.length > 0 && value.length <= LONGEST_TEXT && value.isWellFormed();
 }
@@ -623,7 +636,7 @@ export function checkEntryName(option: string, name: string): void {
 
 /** @throws SetupError */
 export function checkDefinition<Event extends object>(definition: SourceDefinition<Event>): void {
-  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], accepted } = definition;
+  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], shows = [], accepted } = definition;
   checkEntryName("preset", preset);
   if (preset === "service")
     throw invalidOption("preset", "is the messaging service's: give your source another", preset);
@@ -651,4 +664,7 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
     if (name !== QUERY && !HEADER_NAME.test(name))
       throw invalidOption("keep", 'must hold lower-case names of headers, or ":query"', name);
   }
+  const isPaths = Array.isArray(shows) && shows.length <= MOST_SHOWN && shows.every(isPath);
+  if (!isPaths)
+    throw invalidOption("shows", `must be a list of up to ${MOST_SHOWN} paths of fields, such as "data.id"`, shows);
 }

@@ -2,7 +2,7 @@
 import { SetupError, StoreError } from "../errors.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext } from "../inbox/store.ts";
-import { auditDetail, checkPreset, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
+import { auditDetail, checkPreset, copyUnfinished, entryOf, entryText, rulesFor } from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { extendInMemory, nextDueInMemory, stepInMemory } from "./memory/batch.ts";
 import { actInMemory, pruneMemory } from "./memory/operator.ts";
@@ -84,8 +84,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     admit: (entries) =>
       inLanes(() => {
         for (const entry of entries) checkPreset(state.entries.get(entry.name), entry);
-        for (const { name, preset } of entries) state.entries.set(name, preset);
-        return [...state.entries].sort().map(([name, preset]) => ({ name, preset }));
+        for (const entry of entries) state.entries.set(entry.name, entryText(entry));
+        return [...state.entries].sort().map(([name, text]) => entryOf(name, text));
       }),
     changeNotes: (names, change) =>
       inLanes(({ now }) => {

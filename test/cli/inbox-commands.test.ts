@@ -107,7 +107,7 @@ describe.each(WAYS)("oncehook inbox, to look, %s", (_, chosen) => {
     ]);
     expect(story.output).toMatch(/^message +msg_1\n[\s\S]*number +…02\n[\s\S]*\n3 .*message.delivery[\s\S]*failed try/);
     expect(`${story.output}${event.output}${JSON.stringify(masked)}`).not.toMatch(/5550100002|Yes please/);
-    expect(event.output).toContain('"body": "[text]"');
+    expect(event.output).toContain('"[hidden]": "2 fields"');
     expect(masked).toMatchObject([{ peer: "…02", events: [{ body: { masked: { data: { from: "…02" } } } }] }]);
     expect(revealed).toMatchObject([{ peer: NUMBER, events: [{ body: { text: expect.stringContaining(TEXT) } }] }]);
     expect(none).toEqual({ code: 3, signal: null, output: "", errors: "error: There is no event 99.\n" });

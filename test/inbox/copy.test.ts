@@ -60,12 +60,12 @@ describe("copyInbox()", () => {
 
   it("takes along which entry is which kind of source", async () => {
     const from = await inboxWith("a");
-    await from.admit([{ name: "billing", preset: "stripe" }]);
+    await from.admit([{ name: "billing", preset: "stripe", shows: ["id"] }]);
     const to = memoryStore({ volatile: true });
     await from.close();
     await copyInbox({ from, to });
     await to.open(openContext(clock, silentLogger));
-    const other = [{ name: "billing", preset: "github" }];
+    const other = [{ name: "billing", preset: "github", shows: [] }];
     expect(await failureOf(to.admit(other))).toMatchObject({ code: "wrong_source" });
   });
 

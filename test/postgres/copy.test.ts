@@ -224,7 +224,7 @@ describe("copyInbox()", () => {
 
   it("takes along which entry is which kind of source", async () => {
     const file = join(directory, "entries.db");
-    const billing = { name: "billing", preset: "stripe" };
+    const billing = { name: "billing", preset: "stripe", shows: ["id"] };
     const from = await open(sqliteStore(file, { minFreeBytes: 0 }));
     await from.admit([billing]);
     await from.close();

@@ -101,6 +101,11 @@ describe("hmacSource()", () => {
     // Two pings are not one event because nobody said what tells them apart.
     [{ identity: undefined }, /"identity" must be .* "digest"/],
     [{ keep: ["X-Id"] }, /lower-case names/],
+    [{ shows: "id" as never }, /Option "shows" must be a list of up to 100 paths/],
+    [{ shows: ["data..id"] }, /Option "shows" must be a list/],
+    [{ shows: [""] }, /Option "shows" must be a list/],
+    [{ shows: [7 as never] }, /Option "shows" must be a list/],
+    [{ shows: Array.from({ length: 101 }, (_, n) => `a${n}`) }, /Option "shows" must be a list/],
     [{ maxBodyBytes: 1e12 }, /33554432/],
     [{ answerMs: Number.NaN }, /"answerMs"/],
     [{ lastRetryMs: undefined }, /"lastRetryMs" must be given/],

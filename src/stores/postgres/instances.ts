@@ -2,7 +2,7 @@
 import type { Tally } from "../../inbox/lane-port.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset } from "../../inbox/store-rules.ts";
+import { checkPreset, entryOf, entryText } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import { COUNTERS } from "../database.ts";
 import { CONNECTIONS, type PgSession } from "./session.ts";
@@ -224,18 +224,22 @@ export async function writeHeartbeat(
 }
 
 const ENTRY = "entry:";
-const RECORDED = `select substr(key, ${ENTRY.length + 1}) as name, value as preset from {}.meta where key like '${ENTRY}%'`;
-const RECORD = "insert into {}.meta (key, value) values ($1::text, $2::text)";
+const RECORDED = `select substr(key, ${ENTRY.length + 1}) as name, value as text from {}.meta where key like '${ENTRY}%'`;
+const RECORD = `insert into {}.meta (key, value) values ($1::text, $2::text)
+  on conflict (key) do update set value = excluded.value`;
 
 /** See `InboxStore.admit`. One at a time. */
 export async function admitRows(session: PgSession, entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]> {
   await session.rows("open_alone", ALONE);
-  const recorded = await session.rows<EntryPreset>("recorded_entries", RECORDED);
-  const presets = new Map(recorded.map(({ name, preset }) => [name, preset]));
-  for (const entry of entries) checkPreset(presets.get(entry.name), entry);
-  const added = entries.filter(({ name }) => !presets.has(name));
-  for (const { name, preset } of added) await session.rows("record_entry", RECORD, [ENTRY + name, preset]);
-  return [...recorded, ...added].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const rows = await session.rows<{ readonly name: string; readonly text: string }>("recorded_entries", RECORDED);
+  const recorded = new Map(rows.map(({ name, text }) => [name, text]));
+  for (const entry of entries) checkPreset(recorded.get(entry.name), entry);
+  for (const entry of entries) {
+    const text = entryText(entry);
+    if (recorded.get(entry.name) !== text) await session.rows("record_entry", RECORD, [ENTRY + entry.name, text]);
+    recorded.set(entry.name, text);
+  }
+  return [...recorded].sort().map(([name, text]) => entryOf(name, text));
 }
 
 const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyringVersion", counters

@@ -2,7 +2,7 @@
 
 import type { Heartbeat, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset } from "../../inbox/store-rules.ts";
+import { checkPreset, entryOf, entryText } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { readMeta, writeMeta } from "./schema.ts";
@@ -62,12 +62,11 @@ const ENTRY = "entry:";
 /** See `InboxStore.admit`. In a write transaction. */
 export function admit(db: SqliteDatabase, entries: readonly EntryPreset[]): readonly EntryPreset[] {
   for (const entry of entries) checkPreset(readMeta(db, ENTRY + entry.name) as string | undefined, entry);
-  for (const { name, preset } of entries) writeMeta(db, ENTRY + name, preset);
+  for (const entry of entries) writeMeta(db, ENTRY + entry.name, entryText(entry));
   const rows = db.prepare("select key, value from oncehook_meta where key like 'entry:%' order by key").all();
-  return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) => ({
-    name: key.slice(ENTRY.length),
-    preset: value,
-  }));
+  return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) =>
+    entryOf(key.slice(ENTRY.length), value),
+  );
 }
 
 /** Those that ever said that they live. */
