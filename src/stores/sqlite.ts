@@ -5,7 +5,7 @@ import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { checkPath } from "./sqlite/connection.ts";
-import { refuseToEnd } from "./sqlite/effect-connection.ts";
+import { refuseInEffect } from "./sqlite/effect-connection.ts";
 import { admit, beat } from "./sqlite/instances.ts";
 import { extend, SqliteLanes } from "./sqlite/lanes.ts";
 import { changeNotes } from "./sqlite/notes.ts";
@@ -117,7 +117,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     // An effect runs on the connection given as `effects`, which is a `Db`, or on ours, which is what `Db` then stands for.
     step: async (turn) => inbox().step(turn as Turn<SqliteDatabase>),
     checkEffect(effect) {
-      if (typeof effect !== "function") return refuseToEnd(effect.text);
+      if (typeof effect !== "function") return refuseInEffect(effect.text);
       refuseUnwaited(effect, "never");
       if (settings.effects === undefined) refuseWithoutConnection(effect, YOUR_OWN);
     },

@@ -147,7 +147,7 @@ describe("a database that is mounted", () => {
     const mounted = `mount -t tmpfs tmpfs "${layers}"; mkdir "${layers}/lower"
       mount -t overlay overlay -o "lowerdir=${layers}/lower,upperdir=${root}/upper,workdir=${root}/work,xino=off" "${root}/merged"`;
     const [opened] = withMounts(context, `${mounted}; ${child(join(root, "merged/inbox.db"))}`);
-    const codes = (opened?.warnings as { readonly code: string }[]).map(({ code }) => code);
+    const codes = JSON.stringify(opened?.warnings).match(/(?<="code":")\w+/g);
     expect(opened).toMatchObject({ accepted: "accepted" });
     expect(codes).toEqual(["ephemeral_disk", "other_device"]);
   });
