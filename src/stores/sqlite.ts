@@ -6,7 +6,7 @@ import { functionOption, numberOption, refuseUnknownOptions } from "../internal/
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { checkPath } from "./sqlite/connection.ts";
 import { refuseInEffect } from "./sqlite/effect-connection.ts";
-import { admit, beat } from "./sqlite/instances.ts";
+import { admit, beat, markMoved } from "./sqlite/instances.ts";
 import { extend, SqliteLanes } from "./sqlite/lanes.ts";
 import { changeNotes } from "./sqlite/notes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
@@ -150,6 +150,11 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     },
     admit: async (entries) => inbox().write(({ db, now }) => admit(db, entries, { now, location: settings.location })),
     changeNotes: async (names, change) => inbox().write((work) => changeNotes(work, names, change)),
+    markMoved: async (to) => {
+      const open = inbox();
+      open.checkFiles();
+      return open.write((work) => markMoved(work, to, open.context.instance));
+    },
     heartbeat: async (heartbeat) => {
       const open = inbox();
       const { instance } = open.context;

@@ -2,10 +2,11 @@
 
 import type { Heartbeat, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
+import { checkPreset, OLD_VERSION_GONE_MS, oldVersionRunning, stillOpenIn } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { MIGRATIONS, READS_SOURCES, raiseMinReader, readMeta, writeMeta } from "./schema.ts";
+import { MIGRATIONS, MOVED_TO, READS_SOURCES, raiseMinReader, readMeta, writeMeta } from "./schema.ts";
+import type { Work } from "./transaction.ts";
 
 /** The schema that this version knows. */
 const VERSION = MIGRATIONS.length;
@@ -82,6 +83,19 @@ export function admit(
     name: key.slice(ENTRY.length),
     preset: value,
   }));
+}
+
+/** See `InboxStore.markMoved`. In a write transaction: a process that opens meanwhile waits. */
+export function markMoved({ db, facts, now }: Work, to: string | null, here: InstanceIdentity): readonly number[] {
+  if (to === null) {
+    db.prepare("delete from oncehook_meta where key = ?").run(MOVED_TO);
+    return [];
+  }
+  const select = `select host, pid, pid_started as pidStartedAt, max(opened, coalesce(seen, 0)) as seenAt
+    from oncehook_instance where id <> ?`;
+  const others = stillOpenIn(db.prepare(select).all(facts.holder) as Parameters<typeof stillOpenIn>[0], here, now);
+  if (others.length === 0) writeMeta(db, MOVED_TO, to);
+  return others;
 }
 
 /** Those that ever said that they live. */
