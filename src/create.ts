@@ -178,7 +178,7 @@ function refuseSharedSecret(alerts: CommonOptions<unknown>["alerts"], sources: r
   const secret = alerts?.secret;
   if (secret === undefined || !sources.some(({ source }) => source.keyrings.holds(secret))) return;
   const message =
-    'Option "alerts.secret" is also a secret of the webhooks that are received, so whoever receives alerts could sign events: give alerts a secret of their own.';
+    'Option "alerts.secret" is also a secret of the webhooks that are received, so the receiver of alerts could sign events: give alerts a secret of their own.';
   throw new SetupError("invalid_secret", message, { fields: { option: "alerts.secret" } });
 }
 

@@ -269,7 +269,7 @@ export const copyCases: readonly ContractCase[] = [
       const other = await bench.another();
       bench.expect(await bench.store.markMoved("elsewhere:")).toEqual([process.pid]);
       await other.close();
-      // One that was killed is no reason to wait.
+      // Nobody waits for one that was killed.
       await bench.another("gone");
       bench.expect(await bench.store.markMoved("elsewhere:")).toEqual([]);
       const opening = bench.another();
