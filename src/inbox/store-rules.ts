@@ -7,6 +7,7 @@ import { types } from "node:util";
 import { SetupError } from "../errors.ts";
 import { sameContent } from "../internal/json.ts";
 import { isPromise } from "../internal/options.ts";
+import { processRuns } from "../internal/process.ts";
 import type { EventRecord, EventState, LaneRecord, NewEvent, TransferredLane } from "./record.ts";
 import type {
   Act,
@@ -17,6 +18,8 @@ import type {
   EffectStatement,
   EntryPreset,
   InboxRules,
+  InstanceIdentity,
+  OpenContext,
   Page,
   QuarantineQuota,
 } from "./store.ts";
@@ -167,6 +170,37 @@ export function checkPreset(known: string | undefined, { name, preset }: EntryPr
 export function copyUnfinished(location: string): SetupError {
   const message = `A copy into the inbox ${location} is unfinished: run copyInbox() again, before a receiver uses it.`;
   return new SetupError("copy_unfinished", message);
+}
+
+/** An inbox that was moved is not opened by mistake: what it and the new one both handle is done twice. @throws SetupError `inbox_moved` */
+export function checkMoved(
+  movedTo: string | null | undefined,
+  location: string,
+  allowed: OpenContext["movedTo"],
+): void {
+  if (movedTo === null || movedTo === undefined || allowed === true || allowed === movedTo) return;
+  const message = `The inbox ${location} was moved to ${movedTo}: use that one. To go back, copy that one into a new inbox with "oncehook inbox copy --move". Only if it is lost, or was never used, run "oncehook inbox reopen" on this one: what was accepted or handled there since is unknown here.`;
+  throw new SetupError("inbox_moved", message, { fields: { location, movedTo } });
+}
+
+/** Other hosts' processes are believed to be gone when they have sent no heartbeat for this long. They come every 10 s. */
+export const RECENTLY_MS = 60_000;
+
+/** A process that has the inbox open, as its row shows it. */
+interface OpenedBy {
+  readonly host: string;
+  readonly pid: number;
+  readonly pidStartedAt: string;
+  /** Epoch milliseconds: its last heartbeat, or when it opened. */
+  readonly seenAt: number;
+}
+
+/** The ids of the processes that still have the inbox open. */
+export function stillOpenIn(rows: readonly OpenedBy[], here: InstanceIdentity, now: number): readonly number[] {
+  const alive = rows.filter(({ host, pid, pidStartedAt, seenAt }) =>
+    host === here.host ? processRuns(pid, pidStartedAt) : seenAt > now - RECENTLY_MS,
+  );
+  return alive.map(({ pid }) => pid);
 }
 
 /** The status of a lane in its new inbox. A leased lane becomes ready, as of the first attempt of its event. */

@@ -114,6 +114,12 @@ export interface InboxStore<Tx = unknown> {
    * nothing is imported. Before it, `open` without `copying` is refused (`copy_unfinished`).
    */
   import(page: ImportPage): Promise<ImportAnswer>;
+  /**
+   * Marks this inbox as moved to the location `to`: from then on it opens only with `movedTo`, and otherwise is refused (`inbox_moved`). Null
+   * removes the mark. Resolves with the ids of other processes that have it open: if there are any, it is not marked. One that opens
+   * meanwhile is either among them or refused.
+   */
+  markMoved(to: string | null): Promise<readonly number[]>;
   /** Records that this process is alive, with its counters. */
   heartbeat(beat: Heartbeat): Promise<void>;
   /** Waits for work in progress, then releases its resources. Closing twice is harmless. */
@@ -169,6 +175,8 @@ export interface OpenContext {
   readonly migrate: "auto" | "check";
   /** Opened by a copy, new or continued. Any other open of an inbox with an unfinished import is refused. */
   readonly copying?: boolean;
+  /** Opens an inbox that was moved to this location too, as its source, so that the copy can continue. True: wherever it was moved to. */
+  readonly movedTo?: string | true;
   readonly instance: InstanceIdentity;
 }
 

@@ -3,6 +3,7 @@ import { KeyringError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import {
+  holdsText,
   type KeyringSource,
   type KeyringSourceDeps,
   logWarnings,
@@ -41,6 +42,7 @@ export function createKeyringSource(
     version: () => keyring.version,
     isFailing: false,
     background: null,
+    holds: (text) => holdsText(secrets, text),
     close: () => {},
   };
 }
@@ -70,6 +72,7 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
       return keyrings.isFailing;
     },
     background: { everyMs, refresh: () => keyrings.refresh({}) },
+    holds: () => false,
     close: () => keyrings.close(),
   };
 }

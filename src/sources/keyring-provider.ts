@@ -76,8 +76,17 @@ export interface KeyringSource<Keys extends CompiledKeys> {
   readonly isFailing: boolean;
   /** A read to repeat although no request asks for it; null when there is none. */
   readonly background: BackgroundRefresh | null;
+  /** Whether `text` is one of the secrets, as far as that is known without reading any. */
+  holds(text: string): boolean;
   /** Forgets the keyrings and stops the timers. */
   close(): void;
+}
+
+/** Whether `text` is in a keyring that was given as a value. White space around it, as files end with, makes no other secret. */
+export function holdsText(keyring: unknown, text: string): boolean {
+  if (typeof keyring === "string") return keyring.trim() === text.trim();
+  if (typeof keyring !== "object" || keyring === null) return false;
+  return Object.values(keyring).some((part) => holdsText(part, text));
 }
 
 /** The cached keyring of one tenant on one route. Times are monotonic milliseconds. */
@@ -279,6 +288,11 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
 
   get isFailing(): boolean {
     return this.#isFailing;
+  }
+
+  /** Its secrets are read when the first request needs them. */
+  holds(): boolean {
+    return false;
   }
 
   close(): void {

@@ -7,6 +7,7 @@ import { isBuilding, isUnsetInBuild } from "../internal/process.ts";
 import { HmacKey } from "./hmac-key.ts";
 import {
   type CompiledKeys,
+  holdsText,
   type KeyringContext,
   type KeyringSource,
   type KeyringSourceDeps,
@@ -190,6 +191,7 @@ export function sourceKeyrings(
     version: () => keys.version,
     isFailing: false,
     background: null,
+    holds: (text) => holdsText(secrets, text),
     close: () => {},
   };
 }

@@ -2,7 +2,15 @@
 import { SetupError, StoreError } from "../errors.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext } from "../inbox/store.ts";
-import { auditDetail, checkPreset, copyUnfinished, entryOf, entryText, rulesFor } from "../inbox/store-rules.ts";
+import {
+  auditDetail,
+  checkMoved,
+  checkPreset,
+  copyUnfinished,
+  entryOf,
+  entryText,
+  rulesFor,
+} from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { extendInMemory, nextDueInMemory, stepInMemory } from "./memory/batch.ts";
 import { actInMemory, pruneMemory } from "./memory/operator.ts";
@@ -96,6 +104,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
         const written = change(new Map(known), now);
         for (const [name, { value, keepMs }] of written) state.notes.set(name, { value, until: now + keepMs });
       }),
+    markMoved: (to) =>
+      inLanes(() => {
+        state.movedTo = to;
+        return [];
+      }),
     heartbeat: (beat) =>
       inLanes(({ now }) => {
         const { id, host, pid } = openedOf(state).context.instance;
@@ -114,6 +127,7 @@ function open(state: MemoryState, context: OpenContext, volatile: boolean): Inbo
     throw new SetupError("already_started", "This memory store is open already: give each receiver its own.");
   const rules = rulesFor(context.rules, state.rules, LOCATION);
   if (state.copiedFrom !== null && !state.copyFinished && context.copying !== true) throw copyUnfinished(LOCATION);
+  checkMoved(state.movedTo, LOCATION, context.movedTo);
   state.rules = rules;
   state.opened = { context, rules };
   // The holder of these leases has closed the store, and can no longer complete them.

@@ -8,7 +8,7 @@ import { withStoredTypes } from "./postgres/batch.ts";
 import { refuseControl } from "./postgres/effect-connection.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
-import { admitRows, writeHeartbeat } from "./postgres/instances.ts";
+import { admitRows, markMovedRow, writeHeartbeat } from "./postgres/instances.ts";
 import { nextDue } from "./postgres/lanes.ts";
 import { changeNoteRows } from "./postgres/notes.ts";
 import { inboxClosed, openPgInbox, type PgInbox } from "./postgres/open.ts";
@@ -131,6 +131,13 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
     changeNotes: (names, change) =>
       reading((inbox) =>
         inbox.transaction(async (session) => changeNoteRows(session, await inbox.now(session), names, change)),
+      ),
+    markMoved: (to) =>
+      reading((inbox) =>
+        inbox.transaction(async (session) => {
+          const here = { rowId: inbox.instance, here: inbox.context.instance, now: await inbox.now(session) };
+          return markMovedRow(session, to, here);
+        }),
       ),
     heartbeat: (heartbeat) =>
       reading((inbox) =>

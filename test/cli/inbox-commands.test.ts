@@ -227,7 +227,22 @@ describe.each(WAYS)("oncehook inbox, to act, %s", (_, chosen) => {
     expect(await json("migrate", to, "migrate")).toEqual([
       { location: `sqlite:${to}`, migrated: false, from: null, to: null },
     ]);
+    expect(copied).toMatchObject([{ moved: false }]);
     expect(await inbox(path, "copy", "--to", to)).toMatchObject({ code: 0 });
+  });
+
+  it("moves the inbox, which then does not open, and opens it again when asked", async () => {
+    const path = newInbox();
+    const to = join(path, "..", "other.db");
+    const movedTo = `sqlite:${to}`;
+    expect(await json("reopen", path, "reopen", "--yes")).toEqual([{ reopened: false, movedTo: null }]);
+    expect(await json("copy", path, "copy", "--to", to, "--move")).toMatchObject([{ events: 8, moved: true }]);
+    const refused = { code: 1, output: "", errors: expect.stringContaining(`was moved to ${movedTo}: use that one.`) };
+    for (const args of [["ls"], ["migrate"], ["copy", "--to", join(path, "..", "third.db")]])
+      expect(await inbox(path, ...args)).toMatchObject(refused);
+    expect(await inbox(path, "reopen")).toMatchObject({ code: 2 });
+    expect(await json("reopen", path, "reopen", "--yes")).toEqual([{ reopened: true, movedTo }]);
+    expect(await inbox(path, "ls")).toMatchObject({ code: 0 });
   });
 });
 

@@ -1,8 +1,8 @@
 /** The processes that use the inbox: their rows, their counters, and how many transactions of each kind they run at once. */
 import type { Tally } from "../../inbox/lane-port.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
-import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, entryOf, entryText } from "../../inbox/store-rules.ts";
+import type { EntryPreset, InstanceIdentity, OpenContext } from "../../inbox/store.ts";
+import { checkMoved, checkPreset, entryOf, entryText, stillOpenIn } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import { COUNTERS } from "../database.ts";
 import { CONNECTIONS, type PgSession } from "./session.ts";
@@ -168,10 +168,43 @@ const EXPIRE = `update {}.lane set ready_at = least(ready_at, $1::bigint)
 const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened)
   values ($1::text, $2::text, $3::int, $4::text, $5::bigint) returning id`;
 
-/** Adds this instance, and expires the leases of this host's instances that no longer run. */
-export async function insertInstance(session: PgSession, instance: InstanceIdentity, now: number): Promise<number> {
+const MOVED = "select value from {}.meta where key = 'moved_to'";
+const OTHERS = `select host, pid, pid_started as "pidStartedAt", greatest(opened, coalesce(seen, 0)) as "seenAt"
+  from {}.instance where id <> $1::int`;
+const MARK = `insert into {}.meta (key, value) values ('moved_to', $1::text)
+  on conflict (key) do update set value = excluded.value`;
+const UNMARK = "delete from {}.meta where key = 'moved_to'";
+
+/** See `InboxStore.markMoved`. */
+export async function markMovedRow(
+  session: PgSession,
+  to: string | null,
+  { rowId, here, now }: { readonly rowId: number; readonly here: InstanceIdentity; readonly now: number },
+): Promise<readonly number[]> {
+  await session.rows("open_alone", ALONE);
+  if (to === null) {
+    await session.rows("unmark_moved", UNMARK);
+    return [];
+  }
+  const others = stillOpenIn(await session.rows("others", OTHERS, [rowId]), here, now);
+  if (others.length === 0) await session.rows("mark_moved", MARK, [to]);
+  return others;
+}
+
+/**
+ * Adds this instance, and expires the leases of this host's instances that no longer run.
+ *
+ * @throws SetupError `inbox_moved` if the inbox was marked since its rules were read
+ */
+export async function insertInstance(
+  session: PgSession,
+  { instance, movedTo }: Pick<OpenContext, "instance" | "movedTo">,
+  { now, location }: { readonly now: number; readonly location: string },
+): Promise<number> {
   const { id, host, pid, pidStartedAt } = instance;
   await session.rows("open_alone", ALONE);
+  const [mark] = await session.rows<{ value: string }>("moved", MOVED);
+  checkMoved(mark?.value, location, movedTo);
   const rows = await session.rows<InstanceRow>("instances_of_host", OF_HOST, [host]);
   // A row with the same name is this instance's own, from a close that could not be written.
   const gone = rows.filter((row) => row.name === id || !processRuns(row.pid, row.pid_started)).map((row) => row.id);

@@ -1,7 +1,7 @@
 /** The migrations of the schema, and the migration of an inbox to this version. */
 import { SetupError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
-import { copyUnfinished, noInbox, rulesFor } from "../../inbox/store-rules.ts";
+import { checkMoved, copyUnfinished, noInbox, rulesFor } from "../../inbox/store-rules.ts";
 import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../database.ts";
 import { isContention, sqlState } from "./failures.ts";
 import { ANSWER_MS, limit, type PgClient, types } from "./session.ts";
@@ -226,9 +226,10 @@ function notOurs(schema: string): SetupError {
 
 /** Records whose inbox this is, and the receiver's other rules. @returns the rules that apply */
 async function applyRules({ client, schema, location }: Place, context: OpenContext): Promise<InboxRules> {
-  const { name, first_sequence, tolerance_ms, copied_from, copy_finished } = await readMeta(client, schema);
+  const { name, first_sequence, tolerance_ms, copied_from, copy_finished, moved_to } = await readMeta(client, schema);
   const rules = rulesFor(context.rules, rulesFromMeta({ name, first_sequence, tolerance_ms }), location);
   if (copied_from && !copy_finished && context.copying !== true) throw copyUnfinished(schema);
+  checkMoved(moved_to, location, context.movedTo);
   for (const [key, value] of Object.entries(rulesToMeta(rules))) await writeMeta(client, schema, key, value);
   return rules;
 }

@@ -253,7 +253,7 @@ export async function openPgInbox(settings: PgInboxSettings, context: OpenContex
     });
     await makeReadyLanesDue(access, await withSession(access, (session) => readClock(session, context.clock)));
     const instance = await withTransaction(access, async (session) =>
-      insertInstance(session, context.instance, await readClock(session, context.clock)),
+      insertInstance(session, context, { now: await readClock(session, context.clock), location }),
     );
     const onDeaf = () => warn("listen");
     return new PgInbox({ context, rules, access, location, instance, turns, isOurs, listen, onDeaf });

@@ -2,10 +2,11 @@
 
 import type { Heartbeat, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, entryOf, entryText } from "../../inbox/store-rules.ts";
+import { checkPreset, entryOf, entryText, stillOpenIn } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { readMeta, writeMeta } from "./schema.ts";
+import { MOVED_TO, readMeta, writeMeta } from "./schema.ts";
+import type { Work } from "./transaction.ts";
 
 interface InstanceRow {
   readonly id: number;
@@ -67,6 +68,19 @@ export function admit(db: SqliteDatabase, entries: readonly EntryPreset[]): read
   return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) =>
     entryOf(key.slice(ENTRY.length), value),
   );
+}
+
+/** See `InboxStore.markMoved`. In a write transaction: a process that opens meanwhile waits. */
+export function markMoved({ db, facts, now }: Work, to: string | null, here: InstanceIdentity): readonly number[] {
+  if (to === null) {
+    db.prepare("delete from oncehook_meta where key = ?").run(MOVED_TO);
+    return [];
+  }
+  const select = `select host, pid, pid_started as pidStartedAt, max(opened, coalesce(seen, 0)) as seenAt
+    from oncehook_instance where id <> ?`;
+  const others = stillOpenIn(db.prepare(select).all(facts.holder) as Parameters<typeof stillOpenIn>[0], here, now);
+  if (others.length === 0) writeMeta(db, MOVED_TO, to);
+  return others;
 }
 
 /** Those that ever said that they live. */

@@ -1,7 +1,7 @@
 /** The inbox's tables, a migration for each schema, and how a file is brought to the schema of this version. */
 
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
-import { copyUnfinished, rulesFor } from "../../inbox/store-rules.ts";
+import { checkMoved, copyUnfinished, rulesFor } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../database.ts";
 
@@ -132,7 +132,7 @@ export function holdsInbox(db: SqliteDatabase): boolean {
  * Records whose inbox this is, and the rest of a receiver's rules.
  *
  * @returns the rules that apply
- * @throws SetupError `wrong_receiver_name`, `no_inbox`, `copy_unfinished`
+ * @throws SetupError `wrong_receiver_name`, `no_inbox`, `copy_unfinished`, `inbox_moved`
  */
 export function applyRules(db: SqliteDatabase, context: OpenContext, location: string): InboxRules {
   const recorded = rulesFromMeta({
@@ -143,9 +143,13 @@ export function applyRules(db: SqliteDatabase, context: OpenContext, location: s
   const rules = rulesFor(context.rules, recorded, location);
   const isPart = readMeta(db, "copied_from") !== undefined && readMeta(db, "copy_finished") === undefined;
   if (isPart && context.copying !== true) throw copyUnfinished(db.name);
+  checkMoved(readMeta(db, MOVED_TO) as string | undefined, location, context.movedTo);
   for (const [key, value] of Object.entries(rulesToMeta(rules))) writeMeta(db, key, value);
   return rules;
 }
+
+/** The location that the inbox was moved to. */
+export const MOVED_TO = "moved_to";
 
 export function readMeta(db: SqliteDatabase, key: string): unknown {
   const row = db.prepare("select value from oncehook_meta where key = ?").get(key) as { value: unknown } | undefined;
