@@ -40,8 +40,10 @@ export default {
     "redis-server",
     "mkfifo",
     "mount",
+    "sqlite3",
     "pgbouncer",
     "umount",
+    "unshare",
     "slowhttptest",
   ],
 };

@@ -161,6 +161,7 @@ function connected<Tx, R>(
   });
   const named = sources.map(([name, source]) => ({ name, source: source.connect(name ?? SERVICE, resolved) }));
   checkHoldBack(resolved, named);
+  refuseSharedSecret(options.alerts, named);
   return new Made(resolved, named);
 }
 
@@ -170,6 +171,15 @@ function checkHoldBack({ ack }: Pick<ResolvedReceiverOptions<unknown>, "ack">, s
   if (ack === "stored" || holding === undefined) return;
   const message = `Source ${holding.name} has holdBackMs, and ack is "handled": the answer would wait for events that are held back. Use a durable store with ack: "stored", or holdBackMs: 0.`;
   throw new SetupError("invalid_option", message, { fields: { option: "holdBackMs" } });
+}
+
+/** @throws SetupError if the destination of alerts has a secret with which it could sign events, as far as the secrets are known yet */
+function refuseSharedSecret(alerts: CommonOptions<unknown>["alerts"], sources: readonly NamedSource[]): void {
+  const secret = alerts?.secret;
+  if (secret === undefined || !sources.some(({ source }) => source.keyrings.holds(secret))) return;
+  const message =
+    'Option "alerts.secret" is also a secret of the webhooks that are received, so the receiver of alerts could sign events: give alerts a secret of their own.';
+  throw new SetupError("invalid_secret", message, { fields: { option: "alerts.secret" } });
 }
 
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
@@ -270,6 +280,5 @@ const INBOX_OPTIONS = [
 export async function openInbox(options: OpenInboxOptions): Promise<Inbox> {
   refuseUnknownOptions("openInbox()", options, INBOX_OPTIONS);
   const { gapWait, ...plain } = options;
-  const { release } = serviceReader(gapWaitPolicy(gapWait));
-  return openPlainInbox(plain, release);
+  return openPlainInbox(plain, serviceReader(gapWaitPolicy(gapWait)));
 }

@@ -20,8 +20,6 @@ export type OncehookErrorCode =
   | "wrong_receiver_name"
   /** The inbox recorded another preset under this source's name. Give the new source a name of its own. */
   | "wrong_source"
-  /** A process of an older version works on the inbox, and knows the default source only. Events of other sources get 503 until it has ended. */
-  | "old_version_running"
   /** There is no inbox at this address. Correct the path or URL, or start the receiver once. */
   | "no_inbox"
   /** A newer version of oncehook wrote the inbox. Update this process. */
@@ -34,9 +32,11 @@ export type OncehookErrorCode =
   | "copy_unfinished"
   /** A receiver worked on one of the inboxes during the copy. Keep using the source, empty the target, and copy again. */
   | "copy_differs"
+  /** The inbox was moved to another place, which the message names. Open that one; the message says how to go back. */
+  | "inbox_moved"
   /** The database does not promise that a commit survives a power cut. Use the setting or the server that the message names. */
   | "not_durable"
-  /** Others may change the file, its disk breaks SQLite's locks, or it is not a file. Move it, or run the `chmod` or `chown` that the message shows. */
+  /** Others may change the file, its disk breaks SQLite's locks, its newest events would lie elsewhere, or it is not a file. The message names the fix. */
   | "unsafe_location"
   /** The inbox cannot be read or written now. Deliveries get 503 and are sent again; look at the disk or the server. */
   | "store_unavailable"

@@ -7,7 +7,7 @@ import { nodeWebhook } from "../../adapters/node.ts";
 import { urlHostOf } from "../emulator/options.ts";
 import { SetupError } from "../errors.ts";
 import { forward, httpPublisher } from "../forward/index.ts";
-import { type LaneTag, publicId } from "../inbox/lane-key.ts";
+import { entryNameOf, type LaneTag, publicId } from "../inbox/lane-key.ts";
 import {
   createReceiver,
   type HandlerContext,
@@ -19,7 +19,7 @@ import {
 import { systemClock } from "../internal/clock.ts";
 import { isRecord } from "../internal/options.ts";
 import { isSameSecret } from "../internal/same-secret.ts";
-import { maskedBody } from "../receiver/shown.ts";
+import { type BodyView, maskedBody } from "../receiver/shown.ts";
 import { CommandError, cannotListen, closeServer, endingSignal, isListenError, USAGE_MISTAKE } from "./exit.ts";
 import { type StoreFlags, storeAt } from "./flags.ts";
 import { FORWARD_SECRET, givenSecret, neededSecret, PREVIOUS_SECRET, WEBHOOK_SECRET } from "./input.ts";
@@ -101,15 +101,16 @@ async function receiverFor(flags: ListenFlags, terminal: Terminal, printer: Even
   );
   // It prints each event itself.
   const common = { store, logEvents: false, ...Object.fromEntries(chosen) };
-  const say = printing(flags, terminal, printer);
+  const sayOf = ({ inbox }: Pick<Receiver<never>, "inbox">) => printing(flags, { terminal, printer, inbox });
   if (flags.source !== undefined) {
     const source = await connectedSource(flags.source, secrets, flags.publicUrl);
     const receiver = createReceiver<never, SourceEvents>({ source, ...common });
     if (post !== null) receiver.onAny(post);
-    return receiver.onAny(say);
+    return receiver.onAny(sayOf(receiver));
   }
   const receiver = createReceiver<never>({ secrets, ...common });
   if (post !== null) receiver.onAny(post).onLate(post);
+  const say = sayOf(receiver);
   return receiver.onAny(say).onLate(say);
 }
 
@@ -163,13 +164,18 @@ async function forwarding(
 }
 
 /** The handler that prints: the whole result of the command, or a remark about what was posted. */
-function printing({ forwardTo, showContent = false, quiet }: ListenFlags, terminal: Terminal, printer: EventPrinter) {
-  const lineOf = (event: object, ctx: PrintContext): string => {
-    const shape = handledShape(event, ctx, showContent);
+function printing(
+  { forwardTo, showContent = false, quiet }: ListenFlags,
+  { terminal, printer, inbox }: Pick<Listening, "terminal" | "printer"> & Pick<Receiver<never>, "inbox">,
+) {
+  const lineOf = async (event: object, ctx: PrintContext): Promise<string> => {
+    const shows = await inbox.shows(entryNameOf(ctx.meta.lane));
+    const shape = handledShape(event, ctx, { reveal: showContent, shows });
     return terminal.json ? jsonText(shape) : handledText(shape, systemClock.now());
   };
-  if (forwardTo === undefined) return (event: object, ctx: PrintContext) => printer.result(lineOf(event, ctx));
-  return (event: object, ctx: PrintContext) => (quiet ? undefined : printer.remark(lineOf(event, ctx)));
+  if (forwardTo === undefined)
+    return async (event: object, ctx: PrintContext) => printer.result(await lineOf(event, ctx));
+  return async (event: object, ctx: PrintContext) => (quiet ? undefined : printer.remark(await lineOf(event, ctx)));
 }
 
 // What the flags of `oncehook listen` say.
@@ -257,11 +263,11 @@ export interface HandledShape {
   readonly late: boolean;
   readonly replay: boolean;
   readonly missing: { readonly from: number; readonly to: number } | null;
-  /** The body with numbers masked and texts left out, or as it came with `--show-content`. */
+  /** The fields of the body that may be shown, or all of it with `--show-content`. */
   readonly event: unknown;
 }
 
-export function handledShape(event: object, ctx: PrintContext, showContent: boolean): HandledShape {
+export function handledShape(event: object, ctx: PrintContext, { reveal, shows }: BodyView): HandledShape {
   const { lane, eventType, sequence } = ctx.meta;
   return {
     handled: ctx.identity,
@@ -274,7 +280,7 @@ export function handledShape(event: object, ctx: PrintContext, showContent: bool
     late: ctx.outOfOrder,
     replay: ctx.replay,
     missing: ctx.missing,
-    event: showContent ? event : maskedBody(ctx.rawBody),
+    event: reveal ? event : maskedBody(ctx.rawBody, shows),
   };
 }
 

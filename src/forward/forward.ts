@@ -2,13 +2,14 @@
 import { createVerifier, type VerifiedWebhook, type VerifierOptions } from "../create.ts";
 import { OncehookError, SetupError } from "../errors.ts";
 import type { HandlerContext } from "../inbox/handlers.ts";
-import { errorFields, explained } from "../inbox/masking.ts";
+import { errorFields, explained, maskingOf } from "../inbox/masking.ts";
 import { systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption, SampledLog } from "../internal/logger.ts";
 import { choiceOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { refuseMethod } from "../receiver/body-limits.ts";
 import type { Answer, IncomingWebhook } from "../receiver/incoming.ts";
 import * as answers from "../receiver/incoming.ts";
+import { SERVICE_SHOWS } from "../service/source.ts";
 import type { WebhookEvent } from "../service/types.ts";
 import { type Tolerance, toleranceOption } from "../service/verify.ts";
 import { readTrace } from "../sources/headers.ts";
@@ -183,7 +184,7 @@ class EngineIntake implements Passthrough {
       await this.#engine.publish(messageOf(event, bytes, { ...unknown, traceparent, signal }), this.logger);
       return answers.accepted("accepted");
     } catch (error) {
-      return this.#answerFailure(error, event);
+      return this.#answerFailure(error, event, bytes.length);
     } finally {
       this.#inWork -= 1;
     }
@@ -201,10 +202,11 @@ class EngineIntake implements Passthrough {
     return answers.UNAVAILABLE;
   }
 
-  #answerFailure(error: unknown, event: WebhookEvent): Answer {
+  #answerFailure(error: unknown, event: WebhookEvent, bytes: number): Answer {
     const answer = error instanceof SetupError ? answers.MISCONFIGURED : answers.UNAVAILABLE;
     const sentence = `An event was not acknowledged by the engine; its delivery was answered with ${answer.status}.`;
-    this.#failures.error(errorFields(error, event), explained(sentence, error));
+    const masking = maskingOf({ event, bytes, head: null, shows: SERVICE_SHOWS, named: [event.eventType] });
+    this.#failures.error(errorFields(error, masking), explained(sentence, error));
     return answer;
   }
 }

@@ -5,7 +5,15 @@ import { type Logger, maskNumbers } from "../internal/logger.ts";
 import { backoffMs, gapBefore } from "./gap.ts";
 import type { ConflictNotice, Entries, Hooks, Registered } from "./handlers.ts";
 import { type AttemptReport, attemptOf, type Instruments } from "./instrumentation.ts";
-import { describeFailure, errorFields, explained, failureCode, logFieldsOf } from "./masking.ts";
+import {
+  describeFailure,
+  errorFields,
+  explained,
+  failureCode,
+  logFieldsOf,
+  type Masking,
+  NOTHING_QUOTED,
+} from "./masking.ts";
 import type { EventId, EventNotice, EventRecord, LaneId, LaneRecord, OnDead } from "./record.ts";
 import type { Verdict } from "./runner.ts";
 import type { InboxStore, Lease, LeaseRef, Settle, SettleResult, Untaken } from "./store.ts";
@@ -45,7 +53,7 @@ export function settleFor<Tx>(
   }
   if (verdict.kind === "absent") return { kind: "release", lease, delayMs: ABSENT_MS, ran: false };
   const { error } = verdict;
-  const failure = describeFailure(error, verdict.event, durationMs);
+  const failure = describeFailure(error, verdict.masking, durationMs);
   if (verdict.permanent) return { kind: "dead", lease, failure, onDead };
   if (probeDelayMs !== null) return { kind: "release", lease, delayMs: probeDelayMs, ran: true };
   if (lease.attempt >= maxAttempts) return { kind: "dead", lease, failure, onDead };
@@ -63,14 +71,14 @@ export interface WorkerEvents {
   /** An event of a lane was claimed: the lane no longer waits. */
   claimed(lane: LaneId): void;
   failed(notice: EventNotice, failure: AttemptFailure): void;
-  deadLettered(notice: EventNotice, attempts: number, code: string, event: () => object | null): void;
+  deadLettered(notice: EventNotice, attempts: number, code: string, masking: () => Masking): void;
 }
 
-/** A failed attempt: the error, and the event that was handled; null if its stored body cannot be read. */
+/** A failed attempt, and what hides the event in its error. */
 export interface AttemptFailure {
   readonly attempt: number;
   readonly error: unknown;
-  readonly event: object | null;
+  readonly masking: Masking;
 }
 
 /** A claim whose handlers have ended, and what the store was asked to do with it. */
@@ -96,11 +104,11 @@ export function reportEnd<Tx>(
     return events.ended(lease.event, "put_back");
   }
   if (verdict.kind === "failed") {
-    const { error, event } = verdict;
-    events.failed(noticeOf(lease), { attempt: lease.attempt, error, event });
+    const { error, masking } = verdict;
+    events.failed(noticeOf(lease), { attempt: lease.attempt, error, masking });
   }
   if (settle.kind === "dead") {
-    events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => eventOf(verdict));
+    events.deadLettered(noticeOf(lease), lease.attempt, settle.failure.code, () => maskingOf(verdict));
   }
   events.ended(lease.event, ENDINGS[settle.kind]);
   if (gapBegins) events.waits(lease.lane);
@@ -122,11 +130,12 @@ export function reportUntaken(untaken: Untaken, events: WorkerEvents, instrument
 export function reportRetired(
   record: EventRecord,
   events: WorkerEvents,
-  entries: Pick<Entries<never>, "reread">,
+  entries: Pick<Entries<never>, "reread" | "masking">,
 ): void {
   const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
   const code = record.errorCode ?? "attempts_exhausted";
-  events.deadLettered(notice, record.attempts, code, () => entries.reread(record.lane, record));
+  const masking = () => entries.masking(record.lane, record, entries.reread(record.lane, record));
+  events.deadLettered(notice, record.attempts, code, masking);
   events.ended(record.id, "dead");
 }
 
@@ -135,7 +144,7 @@ function attemptReport<Tx>(
   status: SettleResult["status"],
 ): AttemptReport {
   if (status !== "settled") return { ending: "lost", errorCode: null, durationMs };
-  const errorCode = verdict.kind === "failed" ? failureCode(verdict.error) : null;
+  const errorCode = verdict.kind === "failed" ? failureCode(verdict.error, verdict.masking) : null;
   switch (settle.kind) {
     case "complete":
       return { ending: settle.outcome === "unhandled" ? "unhandled" : "handled", errorCode, durationMs };
@@ -149,8 +158,8 @@ function attemptReport<Tx>(
   }
 }
 
-function eventOf<Tx>(verdict: Verdict<Tx>): object | null {
-  return verdict.kind === "absent" ? null : verdict.event;
+function maskingOf<Tx>(verdict: Verdict<Tx>): Masking {
+  return verdict.kind === "failed" ? verdict.masking : NOTHING_QUOTED;
 }
 
 function noticeOf(lease: Lease): EventNotice {
@@ -232,26 +241,26 @@ export class CompletionHooks implements WorkerEvents {
     this.gapLog.ended(lane);
   }
 
-  failed(notice: EventNotice, { attempt, error, event }: AttemptFailure): void {
+  failed(notice: EventNotice, { attempt, error, masking }: AttemptFailure): void {
     // Our own messages can quote a number that a handler gave.
     const message = maskNumbers(explained("A handler failed.", error));
-    const fields = { ...logFieldsOf(notice), attempt, ...errorFields(error, event) };
+    const fields = { ...logFieldsOf(notice), attempt, ...errorFields(error, masking) };
     this.#logger.warn({ ...fields, more: this.#more("onError", notice) }, message);
-    this.#call("error", { ...notice, attempt, error }, () => event);
+    this.#call("error", { ...notice, attempt, error }, () => masking);
   }
 
-  deadLettered(notice: EventNotice, attempts: number, code: string, event: () => object | null): void {
+  deadLettered(notice: EventNotice, attempts: number, code: string, masking: () => Masking): void {
     const fields = { ...logFieldsOf(notice), attempts, code, more: this.#more("onDeadLetter", notice) };
     this.#logger.error(fields, "An event became a dead letter.");
-    this.#call("deadLetter", { ...notice, attempts, code }, event);
+    this.#call("deadLetter", { ...notice, attempts, code }, masking);
   }
 
-  conflict(notice: ConflictNotice, event: () => object | null): void {
+  conflict(notice: ConflictNotice, masking: () => Masking): void {
     this.#logger.warn(
       { ...logFieldsOf(notice), more: this.#more("onConflict", notice) },
       "A delivery with a known identity carried other content; it was kept and not handled.",
     );
-    this.#call("conflict", notice, event);
+    this.#call("conflict", notice, masking);
   }
 
   /** Where to find more about an event than the log has. */
@@ -259,13 +268,13 @@ export class CompletionHooks implements WorkerEvents {
     return this.#isShared ? `${hook}, or oncehook inbox show ${eventId}` : hook;
   }
 
-  /** @param event - read only if a hook throws: its error may quote the event */
-  #call<H extends keyof Hooks>(hook: H, notice: Parameters<Hooks[H][number]>[0], event: () => object | null): void {
+  /** @param masking - made only if a hook throws: its error may quote the event */
+  #call<H extends keyof Hooks>(hook: H, notice: Parameters<Hooks[H][number]>[0], masking: () => Masking): void {
     for (const listener of this.#registered.entries.hooks[hook] as readonly ((notice: unknown) => unknown)[]) {
       Promise.resolve(notice)
         .then(listener)
         .catch((error: unknown) => {
-          const fields = { ...logFieldsOf(notice), hook: HOOKS[hook], ...errorFields(error, event()) };
+          const fields = { ...logFieldsOf(notice), hook: HOOKS[hook], ...errorFields(error, masking()) };
           this.#logger.error(fields, "A hook threw.");
         });
     }

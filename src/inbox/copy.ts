@@ -3,7 +3,7 @@ import { createHash, type Hash, hash } from "node:crypto";
 import { SetupError, StoreError } from "../errors.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { silentLogger } from "../internal/logger.ts";
-import { refuseUnknownOptions } from "../internal/options.ts";
+import { booleanOption, refuseUnknownOptions } from "../internal/options.ts";
 import { thisInstance } from "../internal/process.ts";
 import type {
   AuditRecord,
@@ -15,13 +15,18 @@ import type {
   TransferredLane,
 } from "./record.ts";
 import type { InboxStore } from "./store.ts";
-import { plainText } from "./store-rules.ts";
+import { plainText, RECENTLY_MS } from "./store-rules.ts";
 
 export interface CopyOptions {
-  /** The old inbox, without a receiver. It is only read. Pass it unopened; it is closed at the end. */
+  /** The old inbox, without a receiver. It is only read, and marked by `move`. Pass it unopened; it is closed at the end. */
   readonly from: CopyStore;
   /** An empty inbox, or one with an unfinished copy of the same source. Pass it unopened; it is closed at the end. */
   readonly to: CopyStore;
+  /**
+   * Marks the old inbox once both were compared: nobody opens it any more by mistake (`inbox_moved`), so nothing is handled in both. No process
+   * may have it open then. Default false: it is not changed, and can be used and copied again.
+   */
+  readonly move?: boolean;
   /** Called after each page. If it throws, the copy ends; it can continue later. */
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Ends the copy after the current page, with the signal's reason. It can continue later. */
@@ -41,12 +46,11 @@ export interface CopyProgress {
 export interface CopyResult extends InboxContent {
   /** Lanes that an earlier call had copied. */
   readonly lanesBefore: number;
+  /** Whether the old inbox was marked. */
+  readonly moved: boolean;
 }
 
-/** Receivers write a heartbeat every 10 s. */
-const RECENTLY_MS = 60_000;
-
-const OPTIONS = ["from", "to", "onProgress", "signal"];
+const OPTIONS = ["from", "to", "move", "onProgress", "signal"];
 
 /**
  * Copies an inbox: lanes with their cursors, gaps and events (pending, done, dead, late, discarded), bodies, attempts, conflicts,
@@ -54,7 +58,7 @@ const OPTIONS = ["from", "to", "onProgress", "signal"];
  * both inboxes and compares them. You can stop it at any point and call it again: it continues, and copies nothing twice.
  *
  * Stop every receiver first, and start them with the new store once this has resolved. Until then the target refuses to open
- * (`copy_unfinished`).
+ * (`copy_unfinished`). With `move: true` the source refuses to open from then on.
  *
  * @throws SetupError `copy_refused` if a receiver still works on either inbox, the target holds something else, or the audit has more
  *   than 1,000,000 rows; `no_inbox`, `wrong_receiver_name`; and any error of opening
@@ -73,9 +77,10 @@ const OPTIONS = ["from", "to", "onProgress", "signal"];
  */
 export async function copyInbox(options: CopyOptions): Promise<CopyResult> {
   refuseUnknownOptions("copyInbox()", options, OPTIONS);
+  booleanOption("move", options.move, false);
   const { from, to } = options;
   const context = { clock: systemClock, logger: silentLogger, migrate: "auto" } as const;
-  const rules = await from.open({ ...context, rules: "recorded", instance: thisInstance() });
+  const rules = await from.open({ ...context, rules: "recorded", movedTo: to.location, instance: thisInstance() });
   try {
     await to.open({ ...context, rules, copying: true, instance: thisInstance() });
     try {
@@ -96,12 +101,40 @@ export async function copyOpen(options: CopyOptions, clock: Clock): Promise<Copy
   const before = await from.stats();
   const start = await importInto(options, {});
   if (!start.finished) await copyContent(options, start.lastLane);
-  const { content, lanesBefore } = await compare(options, start.lastLane);
+  const { content, lanesBefore } = await compare(options, start);
+  if (options.move === true) await mark(options);
   const { counters, newestSignedAt, serviceResigns } = await from.stats();
-  if (!sameNumbers(counters, before.counters)) throw refused("A receiver worked on it during the copy", from);
-  // After this a store imports nothing more.
+  if (!sameNumbers(counters, before.counters)) {
+    if (options.move === true) await from.markMoved(null);
+    throw refused("A receiver worked on it during the copy", from);
+  }
+  // After this a store imports nothing more, and opens. A copy that ends between the mark and this can continue.
   await importInto(options, { totals: { counters, newestSignedAt, serviceResigns } });
-  return { ...content, lanesBefore };
+  return { ...content, lanesBefore, moved: options.move === true };
+}
+
+async function mark({ from, to }: CopyOptions): Promise<void> {
+  const others = await from.markMoved(to.location);
+  if (others.length === 0) return;
+  throw refused(
+    `Everything is copied, but a process has it open (${others.join(", ")}): stop it, and copy again`,
+    from,
+  );
+}
+
+/**
+ * Removes the mark of a move. Whatever the other inbox accepted or handled since is unknown to this one.
+ *
+ * @throws any error of opening
+ */
+export async function reopenMoved(store: CopyStore): Promise<void> {
+  const context = { clock: systemClock, logger: silentLogger, migrate: "check", rules: "recorded" } as const;
+  await store.open({ ...context, movedTo: true, instance: thisInstance() });
+  try {
+    await store.markMoved(null);
+  } finally {
+    await store.close();
+  }
 }
 
 async function copyContent(options: CopyOptions, after: number): Promise<void> {
@@ -130,7 +163,7 @@ async function importInto({ from, to }: CopyOptions, part: Partial<ImportPage>):
 type Taken = Extract<ImportAnswer, { readonly ok: true }>;
 
 /** Reads both. A difference means that a receiver wrote to one of them, or that the copy is wrong. */
-async function compare(options: CopyOptions, copiedBefore: number) {
+async function compare(options: CopyOptions, { lastLane: copiedBefore, finished }: Taken) {
   const report = reporter(options, "compare");
   const [source, target] = [new ContentReader(), new ContentReader()];
   let lanesBefore = 0;
@@ -145,7 +178,7 @@ async function compare(options: CopyOptions, copiedBefore: number) {
   }
   const { content } = target;
   if (!sameNumbers(source.content, content) || source.digest() !== target.digest())
-    throw differs(options, source.content, content);
+    throw differs(options, source.content, content, finished);
   return { content, lanesBefore };
 }
 
@@ -177,20 +210,24 @@ function sameNumbers(a: object, b: object): boolean {
   return Object.entries(a).every(([name, count]) => others.get(name) === count);
 }
 
-function differs({ from, to }: CopyOptions, source: InboxContent, target: InboxContent): StoreError {
+/** @param finished - an earlier call had come to the end: receivers may use the target since, and it must not be emptied */
+function differs({ from, to }: CopyOptions, source: InboxContent, target: InboxContent, finished: boolean): StoreError {
   const found = Object.entries(source).flatMap(([name, count]) => {
     const other = target[name as keyof InboxContent];
     return count === other ? [] : [`${name} ${count} and ${other}`];
   });
   const what = found.length === 0 ? "the same numbers, but not the same content" : found.join(", ");
-  const message = `${from.location} and ${to.location} hold ${what}: a receiver worked on one of them. Keep using the source, empty the target, and copy again.`;
+  const fix = finished
+    ? "The copy had ended before: use only the one that receivers have worked on since, and keep what it holds."
+    : "Keep using the source, empty the target, and copy again.";
+  const message = `${from.location} and ${to.location} hold ${what}: a receiver worked on one of them. ${fix}`;
   return new StoreError("copy_differs", message);
 }
 
 /** The parts of a store that a copy uses. */
 export type CopyStore = Pick<
   InboxStore,
-  "location" | "open" | "close" | "admit" | "export" | "import" | "findQuarantined" | "audit" | "stats"
+  "location" | "open" | "close" | "admit" | "export" | "import" | "findQuarantined" | "audit" | "stats" | "markMoved"
 >;
 
 /** The number of each kind. */

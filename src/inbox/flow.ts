@@ -253,7 +253,11 @@ export class Flow<Tx> implements HeldLeases {
       throw new TypeError("It returned something other than a string.");
     } catch (error) {
       this.#log.warn(
-        { ...errorFields(error, parsed), code: "flow_key_failed", eventId: lease.event },
+        {
+          ...errorFields(error, this.#registered.entries.masking(lease.key, lease, parsed)),
+          code: "flow_key_failed",
+          eventId: lease.event,
+        },
         "The function per of a rate or a concurrency failed: the event counts for its source.",
       );
       return source;

@@ -5,6 +5,7 @@
  */
 import { StoreError } from "../errors.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
+import { USER_SHAPED } from "../internal/json.ts";
 import type { Registered } from "./handlers.ts";
 import { signedTimeOf } from "./lane.ts";
 import { laneKeyText } from "./lane-key.ts";
@@ -80,7 +81,7 @@ const LIMITS: GroupCommitLimits = {
   maxEvents: 256,
   maxBytes: 4 * 1024 * 1024,
   maxQueued: 4_096,
-  quarantineQuota: { maxRows: 1_000, maxBytes: 64 * 1024 * 1024 },
+  quarantineQuota: { maxRows: 1_000, maxBytes: 64 * 1024 * 1024, givingWay: USER_SHAPED },
 };
 
 /** How long a store that does not answer can delay the end. */

@@ -3,7 +3,8 @@ import { SetupError } from "../errors.ts";
 import type { Logger } from "../internal/logger.ts";
 import { choiceOption, refuseUnknownOptions, suggestion } from "../internal/options.ts";
 import type { Instruments } from "./instrumentation.ts";
-import { entryNameOf, entryNameOfScope, type LaneKey, type LaneOrder } from "./lane-key.ts";
+import { entryNameOf, entryNameOfScope, type LaneKey, type LaneOrder, publicId } from "./lane-key.ts";
+import { type Masking, maskingOf } from "./masking.ts";
 import type { EventNotice, NewEvent, QuarantineRecord } from "./record.ts";
 import type { DeclaredEffect, EffectFunction, EntryPreset } from "./store.ts";
 
@@ -278,6 +279,8 @@ export interface StoredBody {
 export interface StoredReader {
   /** Names the kind of source: `service`, `stripe`. */
   readonly preset: string;
+  /** Paths of the fields of its events that logs and viewers may see. */
+  readonly shows: readonly string[];
   /** Its lanes name no entry: the messaging service. */
   readonly isService: boolean;
   /** The event of a stored body. Null without a body, or if it is not an event for this version. Never throws. */
@@ -300,6 +303,9 @@ export function sourceNeeded(name: string | null): Released {
   return { ok: false, reason: "source_needed", message };
 }
 
+/** An event as it is stored, for `Entries.masking`. */
+type QuotedBody = Pick<NewEvent, "eventType"> & { readonly [F in keyof StoredBody]?: StoredBody[F] | undefined };
+
 export interface Entry<Tx> {
   /** Null for a receiver of the messaging service alone. */
   readonly name: string | null;
@@ -321,7 +327,7 @@ export class Entries<Tx> {
   /** The entries besides the messaging service, as the inbox records them. */
   get presets(): readonly EntryPreset[] {
     return this.all.flatMap(({ name, source }) =>
-      source.isService || name === null ? [] : [{ name, preset: source.preset }],
+      source.isService || name === null ? [] : [{ name, preset: source.preset, shows: source.shows }],
     );
   }
 
@@ -333,9 +339,21 @@ export class Entries<Tx> {
     return this.#byName.get(entryNameOf(lane));
   }
 
+  /** See `StoredReader`. Undefined for an entry that this process does not have. */
+  shows(name: string | null): readonly string[] | undefined {
+    return this.#byName.get(name)?.source.shows;
+  }
+
   /** The event of a stored body. Null without its entry, without a body, or if it cannot be read. */
   reread(lane: LaneKey, stored: StoredBody): object | null {
     return this.of(lane)?.source.reread(stored) ?? null;
+  }
+
+  /** Hides what errors quote of an event. `event` is null if it cannot be read. */
+  masking(lane: LaneKey, { raw, head = null, eventType }: QuotedBody, event: object | null): Masking {
+    const shows = this.of(lane)?.source.shows ?? [];
+    const named = [eventType, publicId(lane) ?? ""];
+    return maskingOf({ event, bytes: raw?.length ?? 0, head, shows, named });
   }
 
   /** The event that the replay of a quarantined body would accept. */

@@ -64,6 +64,11 @@ export interface NewEvent {
   readonly head?: string | undefined;
   /** `signedAt` is not signed, but the time of acceptance. It says nothing about the clock. Default: it is signed. */
   readonly untimed?: true | undefined;
+  /**
+   * Whether a stored body with this identity, and other bytes, is the same event: its source compares what it reads from both. `head` as above;
+   * null without any. Default: bodies with equal JSON values are.
+   */
+  readonly isSame?: ((raw: Uint8Array, head: string | null) => boolean) | undefined;
   /** Its source's filter refused it: its lane keeps it as done, without its body. Default: it is handled. */
   readonly filtered?: true | undefined;
   /** Identical deliveries that waited for the same batch: the store counts them as duplicates of this one. Default: none. */
@@ -143,9 +148,9 @@ export interface QuarantineRecord {
   readonly id: number;
   readonly reason: string;
   readonly slot: string;
-  /** Null if an older version stored it: it counts against the quota of every signer with its slot and scope. */
-  readonly signer: string | null;
+  readonly signer: string;
   readonly scope: string;
+  /** `discarded`: by an operator, by an erasure, or because it gave way to newer ones. The last two have no body. */
   readonly state: "held" | "replayed" | "discarded";
   /** The event its replay became. */
   readonly replayedAs: EventId | null;

@@ -6,7 +6,7 @@ import { isPromise } from "../internal/options.ts";
 import type { Handler, HandlerContext, HandlerMeta, Registered } from "./handlers.ts";
 import type { AttemptReport, Observation } from "./instrumentation.ts";
 import { entryNameOf, identityOf } from "./lane-key.ts";
-import { logFieldsOf } from "./masking.ts";
+import { logFieldsOf, type Masking, NOTHING_QUOTED } from "./masking.ts";
 import type { Outcome } from "./record.ts";
 import type { DeclaredEffect, Effect, EffectFunction, InboxStore, Lease } from "./store.ts";
 import { declaredEffects } from "./store-rules.ts";
@@ -147,7 +147,8 @@ export type Verdict<Tx> =
       readonly kind: "failed";
       readonly error: unknown;
       readonly permanent: boolean;
-      readonly event: object | null;
+      /** Hides what the error quotes of the event. */
+      readonly masking: Masking;
     };
 
 export interface RunnerOptions {
@@ -194,11 +195,11 @@ export class Runner<Tx> {
     const handlers = entry.handlers.handlersFor(lease.eventType, lease.late);
     if (lease.late && entry.handlers.lateGoToOn) this.#noteLate(lease);
     if (event === null) {
-      done(failed(unreadable(), null));
+      done(failed(unreadable(), NOTHING_QUOTED));
     } else if (handlers.length === 0) {
       done({ kind: "complete", outcome: "unhandled", effects: [], event });
     } else {
-      this.#call({ handlers, event, context, observed, done });
+      this.#call({ handlers, event, lease, context, observed, done });
     }
     return context;
   }
@@ -233,7 +234,7 @@ export class Runner<Tx> {
       rest = observed === null ? callHandlers(call) : observed.run(() => callHandlers(call));
     } catch (error) {
       context.close();
-      return done(failed(error, event));
+      return done(this.#failed(call, error));
     }
     if (rest !== null) return this.#await(call, rest);
     context.close();
@@ -250,7 +251,7 @@ export class Runner<Tx> {
       settled = true;
       timer.cancel();
       call.context.close();
-      call.done(timedOut === null ? verdict : failed(timedOut, call.event));
+      call.done(timedOut === null ? verdict : this.#failed(call, timedOut));
     };
     let timer: Timer = clock.setTimeout(() => {
       timedOut = new OncehookError(
@@ -258,18 +259,23 @@ export class Runner<Tx> {
         `A handler took longer than handlerTimeoutMs (${handlerTimeoutMs} ms).`,
       );
       call.context.abort(timedOut);
-      timer = clock.setTimeout(() => settle(failed(timedOut, call.event)), TIMEOUT_GRACE_MS);
+      timer = clock.setTimeout(() => settle(this.#failed(call, timedOut)), TIMEOUT_GRACE_MS);
     }, handlerTimeoutMs);
     rest.then(
       () => settle({ kind: "complete", outcome: "handled", effects: call.context.effects, event: call.event }),
-      (error: unknown) => settle(failed(error, call.event)),
+      (error: unknown) => settle(this.#failed(call, error)),
     );
+  }
+
+  #failed({ event, lease }: Call<Tx>, error: unknown): Failed {
+    return failed(error, this.#registered.entries.masking(lease.key, lease, event));
   }
 }
 
 interface Call<Tx> {
   readonly handlers: readonly Handler<object, Tx>[];
   readonly event: object;
+  readonly lease: Lease;
   readonly context: LeaseContext<Tx>;
   readonly observed: Observation<AttemptReport> | null;
   readonly done: (verdict: Verdict<Tx>) => void;
@@ -295,12 +301,11 @@ async function callInOrder<Tx>(call: Call<Tx>, first: PromiseLike<unknown>, next
   }
 }
 
+type Failed = Extract<Verdict<never>, { readonly kind: "failed" }>;
+
 /** The verdict on an attempt that threw `error`. */
-export function failed(
-  error: unknown,
-  event: object | null,
-): { kind: "failed"; error: unknown; permanent: boolean; event: object | null } {
-  return { kind: "failed", error, permanent: error instanceof PermanentError, event };
+export function failed(error: unknown, masking: Masking): Failed {
+  return { kind: "failed", error, permanent: error instanceof PermanentError, masking };
 }
 
 function unreadable(): PermanentError {

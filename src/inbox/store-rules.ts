@@ -4,9 +4,11 @@
  */
 
 import { types } from "node:util";
-import { SetupError, StoreError } from "../errors.ts";
+import { SetupError } from "../errors.ts";
+import { sameContent } from "../internal/json.ts";
 import { isPromise } from "../internal/options.ts";
-import type { EventRecord, EventState, LaneRecord, TransferredLane } from "./record.ts";
+import { processRuns } from "../internal/process.ts";
+import type { EventRecord, EventState, LaneRecord, NewEvent, TransferredLane } from "./record.ts";
 import type {
   Act,
   AsFound,
@@ -16,8 +18,47 @@ import type {
   EffectStatement,
   EntryPreset,
   InboxRules,
+  InstanceIdentity,
+  OpenContext,
   Page,
+  QuarantineQuota,
 } from "./store.ts";
+
+/**
+ * Whether a delivery with a known identity is another event than the stored one.
+ *
+ * @param body - undefined once pruned or erased: then nothing can be compared
+ */
+export function isConflict(
+  incoming: Pick<NewEvent, "digest" | "raw" | "isSame">,
+  digest: Uint8Array,
+  body: { readonly raw: Uint8Array; readonly head: string | null } | undefined,
+): boolean {
+  if (body === undefined || Buffer.compare(digest, incoming.digest) === 0) return false;
+  return !sameContent(body.raw, incoming.raw) && incoming.isSame?.(body.raw, body.head) !== true;
+}
+
+/**
+ * Which of a signer's held bodies give way to another one, the oldest first. Null if its quota has no room for it even so.
+ *
+ * @param held - in ascending order of their ids
+ */
+export function bodiesGivingWay<Held extends { readonly bytes: number; readonly reason: string }>(
+  held: readonly Held[],
+  bytes: number,
+  { maxRows, maxBytes, givingWay = [] }: QuarantineQuota,
+): readonly Held[] | null {
+  const chosen: Held[] = [];
+  let [rows, sum] = [held.length, held.reduce((all, each) => all + each.bytes, bytes)];
+  for (const each of held) {
+    if (rows < maxRows && sum <= maxBytes) break;
+    if (!givingWay.includes(each.reason)) continue;
+    chosen.push(each);
+    rows -= 1;
+    sum -= each.bytes;
+  }
+  return rows < maxRows && sum <= maxBytes ? chosen : null;
+}
 
 /** The times from which pruning counts ages. */
 export interface RetentionEnds {
@@ -105,29 +146,62 @@ export function auditDetail(act: Act, count: number): string {
   return act.kind === "erase" ? `${count} rows` : `event ${act.event}`;
 }
 
-/** A process of an older version is gone when it has sent no heartbeat for this long. They come every 10 s. */
-export const OLD_VERSION_GONE_MS = 90_000;
-
-/**
- * @param recorded - the preset under which the inbox knows the entry
- * @throws SetupError `wrong_source`
- */
-export function checkPreset(recorded: string | undefined, { name, preset }: EntryPreset): void {
-  if (recorded === undefined || recorded === preset) return;
-  const message = `The inbox has events of the source "${name}" as ${recorded}, and this receiver has it as ${preset}: give the new source another name, and keep the old one until its events are handled.`;
-  throw new SetupError("wrong_source", message, { fields: { source: name, recorded, preset } });
+/** What a store keeps of an entry under its name. */
+export function entryText({ preset, shows }: EntryPreset): string {
+  return JSON.stringify({ preset, shows });
 }
 
-/** @throws StoreError `old_version_running` */
-export function oldVersionRunning(location: string): StoreError {
-  const message = `A process of an older version works on the inbox ${location}, or did 90 seconds ago. It would stop at the first event of a new source, so these are answered with 503 until it is gone. Events of the messaging service are handled meanwhile.`;
-  return new StoreError("old_version_running", message);
+export function entryOf(name: string, text: string): EntryPreset {
+  return { name, ...(JSON.parse(text) as Omit<EntryPreset, "name">) };
+}
+
+/**
+ * @param known - what the inbox keeps of the entry
+ * @throws SetupError `wrong_source`
+ */
+export function checkPreset(known: string | undefined, { name, preset }: EntryPreset): void {
+  if (known === undefined) return;
+  const { preset: recorded } = entryOf(name, known);
+  if (recorded === preset) return;
+  const message = `The inbox has events of the source "${name}" as ${recorded}, and this receiver has it as ${preset}: give the new source another name, and keep the old one until its events are handled.`;
+  throw new SetupError("wrong_source", message, { fields: { source: name, recorded, preset } });
 }
 
 /** An inbox that was copied in part would accept repeats of the missing events as new ones. */
 export function copyUnfinished(location: string): SetupError {
   const message = `A copy into the inbox ${location} is unfinished: run copyInbox() again, before a receiver uses it.`;
   return new SetupError("copy_unfinished", message);
+}
+
+/** An inbox that was moved is not opened by mistake: what it and the new one both handle is done twice. @throws SetupError `inbox_moved` */
+export function checkMoved(
+  movedTo: string | null | undefined,
+  location: string,
+  allowed: OpenContext["movedTo"],
+): void {
+  if (movedTo === null || movedTo === undefined || allowed === true || allowed === movedTo) return;
+  const message = `The inbox ${location} was moved to ${movedTo}: use that one. To go back, copy that one into a new inbox with "oncehook inbox copy --move". Only if it is lost, or was never used, run "oncehook inbox reopen" on this one: what was accepted or handled there since is unknown here.`;
+  throw new SetupError("inbox_moved", message, { fields: { location, movedTo } });
+}
+
+/** Other hosts' processes are believed to be gone when they have sent no heartbeat for this long. They come every 10 s. */
+export const RECENTLY_MS = 60_000;
+
+/** A process that has the inbox open, as its row shows it. */
+interface OpenedBy {
+  readonly host: string;
+  readonly pid: number;
+  readonly pidStartedAt: string;
+  /** Epoch milliseconds: its last heartbeat, or when it opened. */
+  readonly seenAt: number;
+}
+
+/** The ids of the processes that still have the inbox open. */
+export function stillOpenIn(rows: readonly OpenedBy[], here: InstanceIdentity, now: number): readonly number[] {
+  const alive = rows.filter(({ host, pid, pidStartedAt, seenAt }) =>
+    host === here.host ? processRuns(pid, pidStartedAt) : seenAt > now - RECENTLY_MS,
+  );
+  return alive.map(({ pid }) => pid);
 }
 
 /** The status of a lane in its new inbox. A leased lane becomes ready, as of the first attempt of its event. */

@@ -61,12 +61,10 @@ export interface InboxStore<Tx = unknown> {
   checkEffect?(effect: Effect<never>): void;
 
   /**
-   * Records the entries of this process, besides the messaging service, and raises the version that may open the inbox: an older version
-   * stops at the first event of a source that it does not know. It waits until no process of an older version has been seen for 90 s.
-   * Returns all entries that were ever recorded, by name.
+   * Records the entries of this process, besides the messaging service, and returns all that were ever recorded, by name, each as it was
+   * recorded last.
    *
    * @throws SetupError `wrong_source` if an entry was recorded with another preset
-   * @throws StoreError `old_version_running`
    */
   admit(entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]>;
 
@@ -116,6 +114,12 @@ export interface InboxStore<Tx = unknown> {
    * nothing is imported. Before it, `open` without `copying` is refused (`copy_unfinished`).
    */
   import(page: ImportPage): Promise<ImportAnswer>;
+  /**
+   * Marks this inbox as moved to the location `to`: from then on it opens only with `movedTo`, and otherwise is refused (`inbox_moved`). Null
+   * removes the mark. Resolves with the ids of other processes that have it open: if there are any, it is not marked. One that opens
+   * meanwhile is either among them or refused.
+   */
+  markMoved(to: string | null): Promise<readonly number[]>;
   /** Records that this process is alive, with its counters. */
   heartbeat(beat: Heartbeat): Promise<void>;
   /** Waits for work in progress, then releases its resources. Closing twice is harmless. */
@@ -143,6 +147,8 @@ export interface EntryPreset {
   /** `[a-z][a-z0-9-]{0,31}` */
   readonly name: string;
   readonly preset: string;
+  /** Paths of the fields of its events that viewers may see, which may be in a process without the source. */
+  readonly shows: readonly string[];
 }
 
 /** What a store promises. The contract suite tests it accordingly. */
@@ -169,6 +175,8 @@ export interface OpenContext {
   readonly migrate: "auto" | "check";
   /** Opened by a copy, new or continued. Any other open of an inbox with an unfinished import is refused. */
   readonly copying?: boolean;
+  /** Opens an inbox that was moved to this location too, as its source, so that the copy can continue. True: wherever it was moved to. */
+  readonly movedTo?: string | true;
   readonly instance: InstanceIdentity;
 }
 
@@ -192,10 +200,12 @@ export interface Turn<Tx> {
   readonly claim: ClaimRequest;
 }
 
-/** Limits for the held bodies of each signer. Beyond them, a quarantine is refused. */
+/** Limits for the held bodies of each signer. Beyond them, older ones give way, or a quarantine is refused: see `givingWay`. */
 export interface QuarantineQuota {
   readonly maxRows: number;
   readonly maxBytes: number;
+  /** Reasons of the bodies that may give way. Default: none. */
+  readonly givingWay?: readonly string[];
 }
 
 /** Which lanes to claim. Due lanes take the slots oldest first. An accepted event is leased at once if its lane is due. */
@@ -361,6 +371,8 @@ export type QuarantineAnswer =
   | "held"
   /** It was there already. */
   | "duplicate"
+  /** It is stored, and so many older ones gave way: they are `discarded`, without their bodies. */
+  | { readonly outcome: "made_room"; readonly dropped: number }
   /** The quota of its signer is used up. */
   | "full"
   /** The store could not write it now, as with a full disk. The quota may have room. */

@@ -361,7 +361,8 @@ export class Worker<Tx> implements ClaimDriver {
       if (result.status === "unfinished") return this.#leases.keepUnfinished(lease);
       this.#followBreaker(this.#breaker.committed(verdict, result.status));
       if (result.status === "effect_failed" && verdict.kind === "complete") {
-        return this.#settle(lease, failed(result.error, verdict.event), durationMs);
+        const masking = this.#registered.entries.masking(lease.key, lease, verdict.event);
+        return this.#settle(lease, failed(result.error, masking), durationMs);
       }
       this.#end(lease);
       reportEnd({ lease, verdict, settle, durationMs }, result, this.#events, this.#options.logger);

@@ -3,7 +3,7 @@
 import { gapBefore } from "../inbox/gap.ts";
 import { isSharedLane, type LaneOrder, ORDERS } from "../inbox/lane-key.ts";
 import type { AttemptRecord, EventId, EventRecord, GapRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
-import { bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
+import { type BodyView, bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
 import { isTerminal } from "../service/parse.ts";
 import type {
   Drawing,
@@ -330,25 +330,25 @@ function isDead({ state }: EventRecord): boolean {
   return state === "dead";
 }
 
-/** A message as it is shown: masked unless `revealed`. */
-export function shownMessage(lane: LaneRecord, now: number, revealed: boolean): Message {
-  const { gapSince: _, ...facts } = laneShape(lane, revealed);
+/** A message as it is shown: masked unless it is revealed. */
+export function shownMessage(lane: LaneRecord, now: number, view: BodyView): Message {
+  const { gapSince: _, ...facts } = laneShape(lane, view.reveal);
   return {
     ...facts,
-    events: lane.events.map((event) => shownEvent(event, revealed)),
+    events: lane.events.map((event) => shownEvent(event, view)),
     drawing: drawMessage(lane, now),
-    revealed,
+    revealed: view.reveal,
   };
 }
 
-function shownEvent(event: EventRecord, revealed: boolean): MessageEvent {
+function shownEvent(event: EventRecord, view: BodyView): MessageEvent {
   const { trace, digest, raw } = event;
   return {
-    ...eventShape(event, revealed),
+    ...eventShape(event, view.reveal),
     trace,
-    digest: revealed ? Buffer.from(digest).toString("hex") : null,
+    digest: view.reveal ? Buffer.from(digest).toString("hex") : null,
     bytes: raw?.length ?? 0,
-    body: bodyShape(raw, revealed),
+    body: bodyShape(raw, view),
   };
 }
 
@@ -356,7 +356,7 @@ export function listedQuarantined(row: QuarantineRecord): QuarantineShape {
   return { ...quarantineShape(row), digest: null };
 }
 
-export function shownQuarantined(row: QuarantineRecord, revealed: boolean): QuarantineDetail {
-  const shape = revealed ? quarantineShape(row) : listedQuarantined(row);
-  return { ...shape, trace: row.trace, body: bodyShape(row.raw, revealed), revealed };
+export function shownQuarantined(row: QuarantineRecord, view: BodyView): QuarantineDetail {
+  const shape = view.reveal ? quarantineShape(row) : listedQuarantined(row);
+  return { ...shape, trace: row.trace, body: bodyShape(row.raw, view), revealed: view.reveal };
 }

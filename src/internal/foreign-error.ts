@@ -9,6 +9,8 @@ const LONGEST_LABEL = 40;
 const LABEL = /^(?:[A-Z][A-Za-z]*|[A-Z][A-Z0-9]{0,14}(?:_[A-Z0-9]{1,15})*)$/;
 
 const MOST_FRAMES = 5;
+/** Whether a line is quoted takes a search of the event. */
+const MOST_ASKED = 20;
 const LONGEST_STACK = 20_000;
 /** `    at name (file:1:2)` or `    at file:1:2`. */
 const FRAME = /^\s+at (?:(?:async )?(.+) \((.+):(\d+):\d+\)|(?:async )?(.+):(\d+):\d+)$/;
@@ -58,11 +60,12 @@ export function errorName(thrown: unknown): string | null {
  */
 export function applicationFrames(thrown: unknown, isQuoted: (line: string) => boolean = () => false): string[] {
   const frames: string[] = [];
+  let asked = 0;
   for (const line of stackBehindMessage(thrown).split("\n")) {
     const frame = frameOf(line);
-    if (frame === null || isQuoted(line.trim())) continue;
-    frames.push(frame);
-    if (frames.length === MOST_FRAMES) break;
+    if (frame === null) continue;
+    if (!isQuoted(line.trim())) frames.push(frame);
+    if (frames.length === MOST_FRAMES || ++asked === MOST_ASKED) break;
   }
   return frames;
 }
@@ -76,7 +79,8 @@ export function propertyOf(thrown: unknown, property: "name" | "code" | "message
   }
 }
 
-function isLabel(value: unknown): value is string {
+/** Whether it has the form of an error's name or code. */
+export function isLabel(value: unknown): value is string {
   return typeof value === "string" && value.length <= LONGEST_LABEL && LABEL.test(value);
 }
 

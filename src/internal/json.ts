@@ -21,6 +21,11 @@ export type JsonFailureCode =
   | "forbidden_key"
   | "duplicate_key";
 
+/**
+ * JSON all the same: the sender is not to blame. A provider's user can write such a key, or nest so deep, in what the provider passes on.
+ */
+export const USER_SHAPED: readonly JsonFailureCode[] = ["too_deep", "forbidden_key", "duplicate_key"];
+
 export type JsonResult =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly code: JsonFailureCode };

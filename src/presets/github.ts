@@ -43,6 +43,19 @@ const definitionFor = (repeats: "body" | "id"): SourceDefinition<GitHubEvent> =>
     "x-github-hook-installation-target-type",
     "x-github-hook-installation-target-id",
   ],
+  shows: [
+    ...[
+      "action",
+      "number",
+      "hook_id",
+      "installation.id",
+      "organization.id",
+      "repository.id",
+      "sender.id",
+      "issue.number",
+    ],
+    ...["pull_request.number", "check_run.id", "workflow_run.id", "deployment.id", "release.id"],
+  ],
   verify(head, body, keys): Verdict {
     const header = head.header("x-hub-signature-256");
     if (header === undefined) return MISSING;

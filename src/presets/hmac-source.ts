@@ -29,7 +29,7 @@ export type Place = { readonly body: string } | { readonly header: string };
 
 /** How a provider signs, as data. */
 export interface HmacScheme<Event extends object = Readonly<Record<string, unknown>>>
-  extends Pick<SourceDefinition<Event>, "accepted" | "handshake" | "challenge"> {
+  extends Pick<SourceDefinition<Event>, "accepted" | "handshake" | "challenge" | "shows"> {
   /** The name of this kind of source, recorded in the inbox: `[a-z][a-z0-9-]{0,31}`. */
   readonly preset: string;
   /** The header with the signature, in lower case. */
@@ -54,10 +54,11 @@ export interface HmacScheme<Event extends object = Readonly<Record<string, unkno
   /** How the text of a secret becomes the bytes of a key. Default `"utf8"`. */
   readonly key?: "utf8" | "base64" | "hex";
   /**
-   * What makes two deliveries the same event: a field of the body, a header that is part of `signed`, or the body's digest (default). A header
-   * that is not signed is refused: who changes it could suppress an event.
+   * What makes two deliveries the same event: a field of the body, a header that is part of `signed`, or `"digest"`, the body's digest. A header
+   * that is not signed is refused: who changes it could suppress an event. With `"digest"` a second event with an equal body is a duplicate, and
+   * is not handled. So it does not fit pings, whose bodies are all alike.
    */
-  readonly identity?: Place | "digest";
+  readonly identity: Place | "digest";
   /** Where the type of an event is. Default: every event has the type `unknown`. */
   readonly type?: Place;
   /** A header or field to search by, such as a delivery's id. Default: none. */
@@ -93,6 +94,7 @@ const SCHEME = [
   "accepted",
   "handshake",
   "challenge",
+  "shows",
 ] as const satisfies readonly (keyof HmacScheme)[];
 
 const LENGTHS = { sha256: 32, sha1: 20 } as const;
@@ -111,8 +113,8 @@ type Piece = { readonly text: string } | { readonly from: "body" | "timestamp" }
  * @typeParam ByType - the event of each type, for `on()`. Default: any type, with `Event`
  * @throws SetupError for a wrong scheme; the function throws it for a wrong option
  * @example
- * const linear = hmacSource<LinearEvent>({ preset: "linear", header: "linear-signature", type: { body: "type" }, lastRetryMs: 6 * 3_600_000 });
- * const receiver = createReceiver({ source: linear({ secrets: process.env.LINEAR_SECRET ?? "" }), store });
+ * const acme = hmacSource<AcmeEvent>({ preset: "acme", header: "acme-signature", identity: { body: "id" }, lastRetryMs: 6 * 3_600_000 });
+ * const receiver = createReceiver({ source: acme({ secrets: process.env.ACME_SECRET ?? "" }), store });
  */
 export function hmacSource<
   Event extends object = Readonly<Record<string, unknown>>,
@@ -131,7 +133,7 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
     header,
     items,
     prefix = "",
-    identity = "digest",
+    identity,
     type,
     reference,
     maxBodyBytes,
@@ -140,6 +142,7 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
     accepted,
     handshake,
     challenge,
+    shows = [],
   } = scheme;
   const encoding = choiceOption("encoding", scheme.encoding, "hex", ["hex", "base64"]);
   const hash = choiceOption("hash", scheme.hash, "sha256", ["sha256", "sha1"]);
@@ -150,13 +153,13 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
   const pieces = piecesOf(scheme.signed ?? "{body}");
   const hasTime = scheme.timestamp !== undefined || items?.timestamp !== undefined;
   if (pieces.some((piece) => "from" in piece && piece.from === "timestamp") !== hasTime) throw timeUnsigned();
-  if (identity !== "digest") checkPlace("identity", identity);
   checkPlace("type", type);
   checkPlace("reference", reference);
   checkIdentity(identity, pieces);
-  const kept = [identity, type, reference].flatMap((place) =>
-    typeof place === "object" && "header" in place ? [place.header] : [],
-  );
+  const places = [identity, type, reference].filter((place) => typeof place === "object");
+  const kept = places.flatMap((place) => ("header" in place ? [place.header] : []));
+  // Lists show them already.
+  const shown = places.flatMap((place) => ("body" in place ? [place.body] : []));
   return {
     preset,
     lastRetryMs,
@@ -166,6 +169,7 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
     ...(handshake !== undefined && { handshake }),
     ...(challenge !== undefined && { challenge }),
     keep: [...new Set([...kept, ...(scheme.keep ?? [])])],
+    shows: Array.isArray(shows) ? [...new Set([...shown, ...shows])] : shows,
     key: (text) => decodeKey(text, keyEncoding),
     verify(head, body, keys, { checkAge }): Verdict {
       const value = head.header(header);
@@ -260,8 +264,11 @@ function checkPlace(option: string, place: Place | undefined): void {
   throw invalidOption(option, 'must be { body: "a.path" } or { header: "a-lower-case-name" }', place);
 }
 
-function checkIdentity(identity: Place | "digest", pieces: readonly Piece[]): void {
-  if (identity === "digest" || "body" in identity) return;
+function checkIdentity(identity: Place | "digest" | undefined, pieces: readonly Piece[]): void {
+  if (identity === undefined) throw invalidOption("identity", SAY_IDENTITY, identity);
+  if (identity === "digest") return;
+  checkPlace("identity", identity);
+  if ("body" in identity) return;
   const at = pieces.findIndex((piece) => "header" in piece && piece.header === identity.header);
   if (at >= 0) {
     const isApart = [pieces[at - 1], pieces[at + 1]].every((beside) => beside === undefined || "text" in beside);
@@ -272,6 +279,9 @@ function checkIdentity(identity: Place | "digest", pieces: readonly Piece[]): vo
   const rule = `is the header ${identity.header}, which is not part of "signed": anyone could change it. Use a field of the body, or "digest"`;
   throw invalidOption("identity", rule, identity);
 }
+
+const SAY_IDENTITY =
+  'must be { body: "id" } for a field that is the same in each retry, { header: "x-id" } for a signed header, or "digest" if no two events have equal bodies';
 
 /** A text or a number in a header or a field of the body. */
 function textAt(place: Place, event: object, kept: Kept): string | undefined {

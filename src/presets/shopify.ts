@@ -35,6 +35,7 @@ const definition: SourceDefinition<ShopifyEvent> = {
     "x-shopify-api-version",
     "x-shopify-triggered-at",
   ],
+  shows: ["id", "admin_graphql_api_id", "created_at", "updated_at"],
   verify(head, body, keys): Verdict {
     const header = head.header("x-shopify-hmac-sha256");
     if (header === undefined) return MISSING;
@@ -48,8 +49,10 @@ const definition: SourceDefinition<ShopifyEvent> = {
     const type = kept.header(TOPIC) ?? "unknown";
     return { type, reference: kept.header(WEBHOOK_ID), occurredAt: updatedAt(event) ?? undefined };
   },
+  // Shopify's own, and the same for no two shops.
   lane: ({ admin_graphql_api_id: id }) => textOf(id) ?? null,
   position: updatedAt,
+  positionIs: "time",
 };
 
 /** Epoch milliseconds. */

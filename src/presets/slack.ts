@@ -34,9 +34,11 @@ const definition: SourceDefinition<SlackEvent> = {
     prefix: "v0=",
     timestamp: "x-slack-request-timestamp",
     signed: "v0:{timestamp}:{body}",
+    identity: "digest",
     answerMs: 3_000,
     // At once, after a minute and after five; with delayed events for a day, each hour.
     lastRetryMs: 25 * 3_600_000,
+    shows: ["type", "event_id", "event_time", "team_id", "api_app_id", "event.type", "event.channel", "command"],
   }),
   parse: (body) => (body[0] === OPEN_BRACE ? parseObject(body) : parseFields(body)),
   handshake({ type, challenge, ssl_check: isCheck }) {

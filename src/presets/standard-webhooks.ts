@@ -75,6 +75,7 @@ function definitionFor<Event extends object>(prefix: string): SourceDefinition<E
     // Svix sends for the last time after 28 hours; the specification suggests several days.
     lastRetryMs: 5 * 86_400_000,
     keep: [id],
+    shows: ["type", "timestamp", "data.id"],
     key: decodeSecret,
     verify(head, body, keys, { checkAge }): Verdict {
       const messageId = head.header(id);

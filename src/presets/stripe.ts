@@ -27,7 +27,11 @@ export interface StripeEvent {
   /** Epoch seconds. */
   readonly created: number;
   /** The connected account, for events of Connect. */
-  readonly account?: string | undefined;
+  readonly account?: string | null | undefined;
+  /** The account, for events of an organization. */
+  readonly context?: string | null | undefined;
+  /** An endpoint of Connect in live mode receives events of test mode too. */
+  readonly livemode?: boolean | undefined;
   readonly data: { readonly object: object };
 }
 
@@ -39,6 +43,12 @@ const definition: SourceDefinition<StripeEvent> = {
   maxBodyBytes: 1024 * 1024,
   // In live mode, with a new time and signature each time.
   lastRetryMs: 4 * DAY_MS,
+  shows: [
+    ...["id", "object", "type", "created", "account", "api_version", "livemode", "request.id"],
+    ...["id", "object", "status", "customer", "subscription", "invoice", "payment_intent", "charge"].map(
+      (name) => `data.object.${name}`,
+    ),
+  ],
   verify(head, body, keys, { checkAge }): Verdict {
     const header = head.header("stripe-signature");
     if (header === undefined) return MISSING;
@@ -61,9 +71,20 @@ const definition: SourceDefinition<StripeEvent> = {
     const { type, created } = event;
     return { type, reference: objectId(event), occurredAt: Number.isSafeInteger(created) ? created * 1000 : undefined };
   },
-  lane: (event) => objectId(event) ?? null,
+  lane: objectOf,
   position: ({ created }) => (Number.isSafeInteger(created) ? created : null),
+  positionIs: "time",
 };
+
+/** An object's id; with its account and mode if the event names an account, because accounts choose ids of products and coupons themselves. */
+function objectOf(event: StripeEvent): string | null {
+  const id = objectId(event);
+  if (id === undefined) return null;
+  const owner = textOf(event.account) ?? textOf(event.context);
+  if (owner !== undefined) return JSON.stringify([owner, event.livemode === false ? "test" : "live", id]);
+  // No other object's text.
+  return id.startsWith("[") ? JSON.stringify([id]) : id;
+}
 
 /** The provider's word is not checked: `data` may be anything. */
 function objectId({ data }: StripeEvent): string | undefined {
@@ -72,9 +93,10 @@ function objectId({ data }: StripeEvent): string | undefined {
 }
 
 /**
- * Receives Stripe's events. The time and the body are signed; `event.id` is the identity. Events of one object (`data.object.id`) share a lane
- * and are handled in the order of `created`; an older one that comes later goes to `onLate`, which you must register. Stripe counts in whole
- * seconds: events of one second are handled as they came. `secrets` are those of the endpoint (`whsec_…`), not API keys.
+ * Receives Stripe's events. The time and the body are signed; `event.id` is the identity. Events of one object (`data.object.id`, with its account
+ * and mode if the event names an account) share a lane and are handled in the order of `created`; an older one that comes later goes to `onLate`,
+ * which you must register. Stripe counts in whole seconds: events of one second are handled as they came. `secrets` are those of the endpoint
+ * (`whsec_…`), not API keys.
  *
  * @typeParam Event - `Stripe.Event` of the package `stripe`, or a union of your own by `type`
  * @throws SetupError for a wrong option or secret

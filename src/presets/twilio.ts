@@ -70,6 +70,20 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
   // Webhooks are sent again within 15 s or not at all, and Event Streams for hours.
   lastRetryMs: 86_400_000,
   keep: [QUERY, SIGNATURE, IDEMPOTENCY_TOKEN],
+  // Of Event Streams: `id`, `type` and `time`.
+  shows: [
+    "AccountSid",
+    "MessageSid",
+    "MessageStatus",
+    "SmsStatus",
+    "CallSid",
+    "CallStatus",
+    "ErrorCode",
+    "EventType",
+    "id",
+    "type",
+    "time",
+  ],
   verify(head, body, keys): Verdict {
     const header = head.header(SIGNATURE);
     if (header === undefined) return MISSING;
@@ -111,8 +125,9 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
  * Receives Twilio's webhooks: forms, whose URL and fields are signed, and JSON with `bodySHA256` in the query. Types are `message.delivered` and
  * others by the status of a message, `message.received`, `call.completed` and others by the status of a call, then the field `EventType` or
  * `type`. The statuses of a message share a lane and are handled in their order (queued, sending, sent, delivered, read); an earlier one that
- * comes later goes to `onLate`, which you must register. Their identity is the message's SID with the status. All other events are by themselves,
- * and their identity is a digest of the signature, or of JSON. `ctx.header(":query")` returns the query of the URL. `secrets` is the auth token.
+ * comes later goes to `onLate`, which you must register. With the option `lane` the order is that of arrival. Their identity is the message's SID
+ * with the status. All other events are by themselves, and their identity is a digest of the signature, or of JSON. `ctx.header(":query")` returns
+ * the query of the URL. `secrets` is the auth token.
  *
  * @typeParam Event - what handlers receive
  * @throws SetupError for a wrong option or secret
@@ -145,20 +160,28 @@ function isJson(kept: Kept): boolean {
   return bodyDigestIn(kept.header(QUERY) ?? "") !== null;
 }
 
-/** Null for more fields than Twilio sends, and as `formFields`. */
+/**
+ * A repeated name has each of its values once, in their order, because no more than that is signed. Null for more fields than Twilio sends, and as
+ * `formFields`.
+ */
 function fieldsOf(body: Uint8Array): ParsedUrlQuery | null {
-  let fields = 1;
+  let count = 1;
   for (let at = body.indexOf(AMPERSAND); at >= 0; at = body.indexOf(AMPERSAND, at + 1))
-    if (++fields > MOST_FIELDS) return null;
-  return formFields(body);
+    if (++count > MOST_FIELDS) return null;
+  const fields = formFields(body);
+  for (const name in fields) {
+    const value = fields[name];
+    if (!Array.isArray(value)) continue;
+    const [first, ...others] = [...new Set(value)].sort();
+    fields[name] = others.length === 0 ? first : [first ?? "", ...others];
+  }
+  return fields;
 }
 
-/** Names and values without anything between them, by name. The values of a repeated name count once each. */
+/** Names and values without anything between them, by name. */
 function pairsOf(fields: ParsedUrlQuery): string {
-  const pairs = Object.keys(fields)
-    .sort()
-    .flatMap((name) => [...new Set([fields[name] ?? ""].flat())].sort().map((value) => name + value));
-  return pairs.join("");
+  const names = Object.keys(fields).sort();
+  return names.flatMap((name) => [fields[name] ?? ""].flat().map((value) => name + value)).join("");
 }
 
 /** How Twilio may have signed a URL: with or without its port, and some of its servers with other escapes. */

@@ -61,8 +61,8 @@ export interface AlertOptions {
   /** The conditions to watch, each with its limit. */
   readonly when: AlertLimits;
   /**
-   * Signs what is posted, as the messaging service signs: verify it with `verifySignature()`. At least 16 bytes. Needed for a URL, except
-   * with the format `slack`.
+   * Signs what is posted, as the messaging service signs: verify it with `verifySignature()`. At least 16 bytes, and none of the
+   * webhook secrets. Needed for a URL, except with the format `slack`.
    */
   readonly secret?: string;
   /** The body that a URL gets: an `Alert`, or a message for a Slack webhook. Default `"slack"` on hooks.slack.com, otherwise `"json"`. */

@@ -37,6 +37,14 @@ export interface DeliveryProgress {
   isRead: boolean;
 }
 
+/** The keyring that a request met. */
+interface KeyringOfRequest {
+  readonly context: KeyringContext;
+  readonly keyring: CompiledKeys;
+  /** Monotonic milliseconds. */
+  readonly cameAt: number;
+}
+
 const BODY_ANSWERS = {
   too_large: answers.TOO_LARGE,
   truncated: answers.BODY_TRUNCATED,
@@ -63,6 +71,7 @@ export class RequestVerifier {
   async verify(incoming: UnverifiedWebhook, progress: DeliveryProgress): Promise<VerifiedRequest | RefusedRequest> {
     const { headers } = incoming;
     const source = this.#source;
+    const cameAt = this.#clock.monotonic();
     const { maxBodyBytes } = source;
     const declared = declaredLength(headers);
     const refusal = refuseHeaders(headers, declared, maxBodyBytes);
@@ -83,7 +92,7 @@ export class RequestVerifier {
       if (!body.ok) return { ...body, answer: BODY_ANSWERS[body.reason] };
       const { bytes } = body;
       const matchWith = (keys: typeof keyring) => source.match(claimed, bytes, keys, this.#clock.now());
-      const match = matchWith(keyring) ?? (await this.#matchFresher(reading, context, keyring, matchWith));
+      const match = await this.#matched(reading, { context, keyring, cameAt }, matchWith);
       if (match === null) return refused("signature_mismatch", answers.UNAUTHORIZED);
       if (isRefusal(match)) return refused(match.code, answers.UNAUTHORIZED);
       isVerified = true;
@@ -95,20 +104,40 @@ export class RequestVerifier {
 
   /** Answers a GET, which no signature covers. Null unless it proves who asks. */
   async greet(incoming: UnverifiedWebhook): Promise<SourceAnswer | null> {
-    const keyring = await this.#source.keyrings.read(keyringContext(incoming));
-    return this.#source.challenge?.(incoming, keyring) ?? null;
+    const { keyrings } = this.#source;
+    const context = keyringContext(incoming);
+    const cameAt = this.#clock.monotonic();
+    for (let keyring = await keyrings.read(context); ; ) {
+      const answer = this.#source.challenge?.(incoming, keyring) ?? null;
+      const fresher = answer === null ? await keyrings.reread(context, keyring, cameAt) : null;
+      if (fresher === null) return answer;
+      keyring = fresher;
+    }
   }
 
-  /** Tries a fresher keyring, once. */
-  async #matchFresher(
+  /** Tries fresher keyrings too, until one that was read after the request came: only that one can say no. */
+  async #matched(
     reading: BodyRead,
-    context: KeyringContext,
-    keyring: CompiledKeys,
+    { context, keyring, cameAt }: KeyringOfRequest,
     matchWith: (keys: CompiledKeys) => object | null,
   ): Promise<object | null> {
-    if (!this.#budget.wait(reading)) throw new LookUpsCrowded();
-    const fresher = await this.#source.keyrings.reread(context, keyring).finally(() => this.#budget.waited(reading));
-    return fresher === null ? null : matchWith(fresher);
+    for (let keys = keyring; ; ) {
+      const match = matchWith(keys);
+      if (match !== null) return match;
+      const asked = this.#source.keyrings.reread(context, keys, cameAt);
+      const fresher = asked instanceof Promise ? await this.#waitedFor(asked, reading) : asked;
+      if (fresher === null) return null;
+      keys = fresher;
+    }
+  }
+
+  /** @throws LookUpsCrowded if bodies that wait already hold their maximum. The secrets are read all the same. */
+  async #waitedFor<T>(asked: Promise<T>, reading: BodyRead): Promise<T> {
+    if (!this.#budget.wait(reading)) {
+      asked.catch(() => {});
+      throw new LookUpsCrowded();
+    }
+    return asked.finally(() => this.#budget.waited(reading));
   }
 }
 

@@ -343,7 +343,7 @@ function joined(group: ErrorGroup | undefined, one: ErrorGroup): ErrorGroup {
   };
 }
 
-/** "No order 17" and "No order 18" are the same error. The last digits of a masked number would also split a group. */
+/** "No order 17" and "No order 18" are the same error, and so is "No order [number]". The last digits of a masked number would also split a group. */
 function shapeOf(error: string): string {
-  return error.replace(/\d+/g, "#");
+  return error.replace(/\d+|\[number\]/g, "#");
 }

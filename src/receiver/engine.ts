@@ -20,9 +20,7 @@ const CLOSE_MS = 5_000;
 const HOLD_MS = 86_400_000;
 /** After this, report healthy again: a load balancer that removed us would never send the delivery that clears the failure. */
 const FAILURE_COUNTS_MS = 30_000;
-
-/** Deliveries of a source that is not admitted yet are answered with 503 meanwhile. */
-const ASK_AGAIN_MS = 5_000;
+const FULL_COUNTS_MS = 3_600_000;
 
 /** An event that could not be stored rejects instead. */
 export type StoredAcceptance = Exclude<Acceptance, { outcome: "failed" }>;
@@ -51,9 +49,8 @@ export class Engine<Tx> {
   #hold: Timer | null = null;
   /** Monotonic. Null once a delivery is stored. */
   #acceptFailedAt: number | null = null;
+  #quarantineFullAt: number | null = null;
   #admission: Promise<void> | null = null;
-  /** The store refused it. `at` is monotonic. */
-  #refused: { readonly at: number; readonly error: unknown } | null = null;
   /** Of the events that were accepted. */
   #highestId = 0;
 
@@ -81,16 +78,20 @@ export class Engine<Tx> {
     return this.#opening !== null;
   }
 
-  /** A process of an older version holds back the sources besides the messaging service. */
-  get isHeldBack(): boolean {
-    const error = this.#refused?.error;
-    return error instanceof StoreError && error.code === "old_version_running";
-  }
-
   /** The last delivery could not be stored, less than half a minute ago. */
   get isFailingToStore(): boolean {
     const failedAt = this.#acceptFailedAt;
     return failedAt !== null && this.options.clock.monotonic() - failedAt < FAILURE_COUNTS_MS;
+  }
+
+  /** A signed body found the quarantine full in the last hour: others gave way to it, or it was refused. */
+  get isQuarantineFull(): boolean {
+    const fullAt = this.#quarantineFullAt;
+    return fullAt !== null && this.options.clock.monotonic() - fullAt < FULL_COUNTS_MS;
+  }
+
+  quarantineWasFull(): void {
+    this.#quarantineFullAt = this.options.clock.monotonic();
   }
 
   /** Continues with the handlers, secrets and instrumentations of another receiver, as after a reload in development. */
@@ -98,7 +99,6 @@ export class Engine<Tx> {
     inUse.entries.freeze();
     Object.assign(this.inUse, inUse);
     this.#admission = null;
-    this.#refused = null;
     this.upkeep.keyringsReplaced();
   }
 
@@ -113,19 +113,13 @@ export class Engine<Tx> {
   }
 
   /**
-   * Resolves once events of entries besides the messaging service may be stored. Asks the store again every 5 s.
+   * Resolves once the store knows the entries besides the messaging service. After a failure the next delivery of one tries again.
    * @throws SetupError `wrong_source`
-   * @throws StoreError `old_version_running`
    */
   admitted(): Promise<void> {
-    const { clock } = this.options;
-    const isRecent = this.#refused === null || clock.monotonic() - this.#refused.at < ASK_AGAIN_MS;
-    if (this.#admission !== null && isRecent) return this.#admission;
-    this.#refused = null;
-    this.#admission = this.#admit();
-    // Callers that wait for it get the error; so does the next one, until it is asked again.
-    this.#admission.catch((error: unknown) => {
-      this.#refused = { at: clock.monotonic(), error };
+    this.#admission ??= this.#admit().catch((error: unknown) => {
+      this.#admission = null;
+      throw error;
     });
     return this.#admission;
   }
@@ -147,7 +141,7 @@ export class Engine<Tx> {
 
   async start(): Promise<void> {
     await this.#openForWork();
-    await this.#admitOrLog();
+    await this.admitted();
     if (this.isStopping) throw stopped();
     if (this.worker.isStarted) return;
     this.worker.start();
@@ -165,16 +159,6 @@ export class Engine<Tx> {
     await this.upkeep.pruneAfterDrain(deadline);
     await this.upkeep.alertAfterDrain(deadline);
     return result;
-  }
-
-  /** Events of the messaging service are handled while a process of an older version holds back the others. */
-  async #admitOrLog(): Promise<void> {
-    try {
-      await this.admitted();
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      this.options.logger.warn(placeFields(error), error.message);
-    }
   }
 
   async #openForWork(): Promise<void> {
@@ -220,6 +204,10 @@ export class Engine<Tx> {
     return this.inUse.entries.release(row);
   }
 
+  shows(entry: string | null): readonly string[] | undefined {
+    return this.inUse.entries.shows(entry);
+  }
+
   accept(event: NewEvent, parsed: object): Promise<StoredAcceptance> {
     this.inUse.entries.freeze();
     const highestBefore = this.#highestId;
@@ -236,7 +224,9 @@ export class Engine<Tx> {
           this.worker.holdsBack(event.gapWaitMs);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) {
           const { lane, sequence, eventType } = event;
-          this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () => parsed);
+          this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () =>
+            this.inUse.entries.masking(lane, event, parsed),
+          );
         }
         resolve(acceptance);
       });
@@ -249,12 +239,12 @@ export class Engine<Tx> {
     this.#eventLog?.accepted(event, undefined, "filtered");
   }
 
-  quarantine(quarantine: NewQuarantine): Promise<Extract<QuarantineAnswer, string>> {
+  quarantine(quarantine: NewQuarantine): Promise<Exclude<QuarantineAnswer, { outcome: "failed" }>> {
     return new Promise((resolve, reject) => {
       this.worker.groupCommit.quarantine(quarantine, (error, answer) => {
         if (answer === null) return reject(this.#notStored(error));
         this.#acceptFailedAt = null;
-        if (typeof answer === "object") return reject(this.#notStored(answer.error));
+        if (typeof answer === "object" && answer.outcome === "failed") return reject(this.#notStored(answer.error));
         resolve(answer);
       });
     });

@@ -53,6 +53,8 @@ export class HttpHandler<Tx> {
   /** Separate, so that a flood of refused requests does not hide our own failures. */
   readonly #alerts: SampledLog;
   #inProgress = 0;
+  /** When a log line last said that bodies gave way. */
+  #droppedAt = Number.NEGATIVE_INFINITY;
 
   /** @param engine - called at each use: `takeOver()` replaces it */
   constructor(engine: () => Engine<Tx>, { name, source }: Named, budget?: BodyBudget) {
@@ -171,8 +173,10 @@ export class HttpHandler<Tx> {
     if (this.#engine().options.quarantine === "reject" && reason !== "source_failed") {
       return this.#refuse(delivery, { reason: "invalid_event", answer: answers.UNPROCESSABLE, more: { reason } });
     }
-    const answer = await this.#engine().quarantine(quarantine);
+    const engine = this.#engine();
+    const answer = await engine.quarantine(quarantine);
     if (answer === "full") {
+      engine.quarantineWasFull();
       delivery.reason = "quarantine_full";
       this.#alerts.error(
         { code: "quarantine_full", slot },
@@ -180,9 +184,21 @@ export class HttpHandler<Tx> {
       );
       return answers.UNAVAILABLE;
     }
+    if (typeof answer === "object") this.#dropped(answer.dropped, slot);
     delivery.reason = reason;
     this.#log.warn({ code: "quarantined", reason, slot }, "Signed body is not a valid event; quarantined.");
     return this.#accept(delivery, "quarantined");
+  }
+
+  /** Held bodies gave way to a new one. Logged once an hour, because a flood of them would be a line each. */
+  #dropped(count: number, slot: string): void {
+    const engine = this.#engine();
+    engine.quarantineWasFull();
+    this.#count("quarantine_dropped", count);
+    const now = engine.options.clock.monotonic();
+    if (now - this.#droppedAt < HOUR_MS) return;
+    this.#droppedAt = now;
+    this.#alerts.error({ code: "quarantine_dropped", slot }, DROPPED);
   }
 
   /** Of a source whose sender signs no id: a body came again under another one. A captured delivery looks like this. */
@@ -213,9 +229,9 @@ export class HttpHandler<Tx> {
     return answer;
   }
 
-  #count(counter: string): void {
+  #count(counter: string, by = 1): void {
     const { counters } = this.#engine().upkeep;
-    counters[counter] = (counters[counter] ?? 0) + 1;
+    counters[counter] = (counters[counter] ?? 0) + by;
   }
 
   #answerFailure(delivery: Delivery, error: unknown): Answer {
@@ -235,6 +251,10 @@ export class HttpHandler<Tx> {
     return misconfigured ? answers.MISCONFIGURED : answers.UNAVAILABLE;
   }
 }
+
+const HOUR_MS = 3_600_000;
+const DROPPED =
+  "The quarantine is full: the oldest bodies that a provider's user can cause were discarded to hold new ones. Discard or replay the held bodies.";
 
 /** One delivery in progress, and what is reported about it once it is answered. */
 class Delivery {

@@ -1,4 +1,5 @@
 /** Opens an inbox without a receiver: for a script, the command line, or a page. */
+import type { StoredReader } from "../inbox/handlers.ts";
 import type { InboxRules, InboxStore, PruneResult } from "../inbox/store.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
@@ -19,8 +20,8 @@ export interface PlainInboxOptions {
   readonly clock?: Clock;
 }
 
-/** @param release - reads a quarantined body again */
-export async function openPlainInbox(options: PlainInboxOptions, release: OperatedInbox["release"]): Promise<Inbox> {
+/** @param service - reads what the messaging service sent */
+export async function openPlainInbox(options: PlainInboxOptions, service: StoredReader): Promise<Inbox> {
   const { store } = options;
   if (typeof store?.step !== "function")
     throw invalidOption("store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite', store);
@@ -30,7 +31,8 @@ export async function openPlainInbox(options: PlainInboxOptions, release: Operat
   const rules = await store.open({ clock, logger, migrate, rules: "recorded", instance: thisInstance() });
   const operated: OperatedInbox = {
     options: { store, clock },
-    release,
+    release: service.release,
+    shows: (entry) => (entry === null ? service.shows : undefined),
     open: async () => {},
     // Receivers notice by themselves what another process wrote.
     afterAct: () => {},

@@ -61,6 +61,8 @@ export interface OperatedInbox {
   };
   /** Reads a quarantined body again. */
   release(row: QuarantineRecord): Released;
+  /** As `StoredReader.shows`, of an entry that this process has. Null stands for the messaging service. */
+  shows(entry: string | null): readonly string[] | undefined;
   open(): Promise<void>;
   /** Called after an act that was done, or may have been done: it may have made events ready. */
   afterAct(): void;
@@ -190,6 +192,19 @@ export class InboxOperator {
     if (!released.ok && released.reason !== "body_pruned") throw new OncehookError(released.reason, released.message);
     if (!released.ok) return { ok: false, reason: released.reason };
     return this.#act({ kind: "replay_quarantined", quarantine: id, event: released.event }, options);
+  }
+
+  /**
+   * Paths of the fields that anyone who looks at an entry's events may see, as its source names them. If this process does not have the
+   * entry, as a process that has it recorded them.
+   *
+   * @param entry - null for the messaging service
+   */
+  async shows(entry: string | null): Promise<readonly string[]> {
+    const own = this.#inbox().shows(entry);
+    if (own !== undefined) return own;
+    const recorded = await (await this.#open()).admit([]);
+    return recorded.find(({ name }) => name === entry)?.shows ?? [];
   }
 
   /** A quarantined body, and the event that its replay would accept. Null if there is no such body. */

@@ -489,8 +489,8 @@ function untilOption(value: unknown): PromiseLike<unknown> | undefined {
  * - `worker_not_running`: an event is due, and neither `start()` nor `drain()` ran for a minute.
  * - `worker_paused`: every handler failed, or `pause()` was called.
  * - `dead_letters`, `blocked_lanes`, `quarantined`: something waits for an operator.
+ * - `quarantine_full`: in the last hour a signed body found no room in the quarantine. Older ones gave way to it, or it got 503.
  * - `source_missing`: events of a source that this receiver does not have were met. They stay untouched.
- * - `old_version_running`: a process of an older version holds back the sources besides the messaging service.
  */
 export type HealthReason =
   | "stopped"
@@ -501,8 +501,8 @@ export type HealthReason =
   | "dead_letters"
   | "blocked_lanes"
   | "quarantined"
-  | "source_missing"
-  | "old_version_running";
+  | "quarantine_full"
+  | "source_missing";
 
 /** Whether the receiver works, and what is in its way. */
 export interface Health {
@@ -518,9 +518,6 @@ async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
     reasons.push(...(await inboxReasons(engine)));
     if (engine.inUse.keyrings.isFailing) reasons.push("keyring_unavailable");
     if (engine.inUse.entries.missing.size > 0) reasons.push("source_missing");
-    // Asked again, because a load balancer that goes by this sends no delivery that would ask.
-    if (engine.isHeldBack) await engine.admitted().catch(() => {});
-    if (engine.isHeldBack) reasons.push("old_version_running");
   }
   return { status: reasons.length === 0 ? "ok" : "degraded", reasons };
 }
@@ -536,6 +533,7 @@ async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
     if (gauges.dead > 0) reasons.push("dead_letters");
     if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");
     if (gauges.quarantined > 0) reasons.push("quarantined");
+    if (gauges.quarantined > 0 && engine.isQuarantineFull) reasons.push("quarantine_full");
     return reasons;
   } catch {
     return ["store_unavailable"];

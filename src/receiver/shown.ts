@@ -1,6 +1,6 @@
-/** Records of an inbox as plain JSON, with numbers and texts masked: for the command line and the inspector. */
+/** Records of an inbox as plain JSON, with what may not be shown left out: for the command line and the inspector. */
 import { identityOf, type LaneKey, publicId } from "../inbox/lane-key.ts";
-import { shownText } from "../inbox/masking.ts";
+import { type ShownFields, shownFields, shownText } from "../inbox/masking.ts";
 import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../inbox/record.ts";
 import { MAX_DEPTH } from "../internal/json.ts";
 import { maskNumbers } from "../internal/logger.ts";
@@ -28,9 +28,12 @@ function shown(text: string | null, reveal: boolean): string | null {
   return text === null || reveal ? text : maskNumbers(text);
 }
 
-export function bodyShape(raw: Uint8Array | null, reveal: boolean): ShownBody | null {
+/** How much of a body is shown: all of it, or the fields at these paths. */
+export type BodyView = { readonly reveal: boolean; readonly shows: readonly string[] };
+
+export function bodyShape(raw: Uint8Array | null, { reveal, shows }: BodyView): ShownBody | null {
   if (raw === null) return null;
-  return reveal ? exportedBody(raw) : { masked: maskedBody(raw) };
+  return reveal ? exportedBody(raw) : { masked: maskedBody(raw, shows) };
 }
 
 export function summaryShape({ id, key, peer, externalReference, ...facts }: LaneSummary) {
@@ -58,14 +61,14 @@ export function laneShape(lane: LaneRecord, reveal: boolean) {
 }
 
 /** One message with everything kept about it. With `only`, other events are left out. */
-export function messageShape(lane: LaneRecord, { reveal, only }: { reveal: boolean; only?: number | undefined }) {
+export function messageShape(lane: LaneRecord, { only, ...view }: BodyView & { only?: number | undefined }) {
   const { events, gaps, attempts } = lane;
   const isShown = (event: number) => only === undefined || event === only;
   return {
-    ...laneShape(lane, reveal),
+    ...laneShape(lane, view.reveal),
     events: events
       .filter((event) => isShown(event.id))
-      .map((event) => ({ ...eventShape(event, reveal), body: bodyShape(event.raw, reveal) })),
+      .map((event) => ({ ...eventShape(event, view.reveal), body: bodyShape(event.raw, view) })),
     gaps,
     attempts: attempts.filter(({ eventId }) => isShown(eventId)),
   };
@@ -87,34 +90,43 @@ export function quarantineShape({
 
 export type ShownQuarantine = ReturnType<typeof quarantineShape>;
 
-/** Times and sequences. Any other number with seven digits may be a phone number. */
-const PLAIN_NUMBERS = new Set(["occurredAt", "timestamp", "sequence"]);
+const HIDDEN = "[hidden]";
 
 /**
- * A body's JSON, with numbers masked to their last two digits and without its texts. If it is not JSON, only its size. Levels deeper than
- * an event may have are left out: a quarantined body can have a hundred thousand, which would overflow the stack here and in JSON.stringify.
+ * The fields of a body's JSON at the paths `shows`, with a count of the others in each object. If it is not JSON, only its size. Levels deeper
+ * than an event may have are left out: a quarantined body can have a hundred thousand, which would overflow the stack here and in
+ * JSON.stringify.
  */
-export function maskedBody(raw: Uint8Array): unknown {
+export function maskedBody(raw: Uint8Array, shows: readonly string[]): unknown {
   try {
-    return masked(JSON.parse(Buffer.from(raw).toString()), "", MAX_DEPTH);
+    return masked(JSON.parse(Buffer.from(raw).toString()), shownFields(shows), MAX_DEPTH);
   } catch {
     return `[${raw.length} bytes that are not JSON]`;
   }
 }
 
 /** @param levels - how many more levels are shown */
-function masked(value: unknown, key: string, levels: number): unknown {
-  if (typeof value === "string") return shownText(value, key);
-  if (typeof value === "number") return PLAIN_NUMBERS.has(key) ? value : maskedNumber(value);
-  if (typeof value !== "object" || value === null) return value;
-  if (levels === 0) return "[nested too deep to be shown]";
-  if (Array.isArray(value)) return value.map((item) => masked(item, key, levels - 1));
-  const entries = Object.entries(value).map(([name, item]) => [maskNumbers(name), masked(item, name, levels - 1)]);
-  return Object.fromEntries(entries);
+function masked(value: unknown, field: ShownFields, levels: number): unknown {
+  if (typeof value === "object" && value !== null) {
+    if (levels === 0) return "[nested too deep to be shown]";
+    if (Array.isArray(value)) return value.map((item) => masked(item, field, levels - 1));
+    return maskedObject(value, field, levels);
+  }
+  if (!field.isShown) return HIDDEN;
+  // Some digits of a larger number were lost when it was parsed.
+  if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER) return "[too large a number]";
+  return typeof value === "string" ? shownText(value) : value;
 }
 
-function maskedNumber(value: number): number | string {
-  const written = `${value}`;
-  const shown = maskNumbers(written);
-  return shown === written ? value : shown;
+/** Names of other fields are hidden too: they may be an address or a name of a person. */
+function maskedObject(value: object, { below }: ShownFields, levels: number): object {
+  const entries: [name: string, shown: unknown][] = [];
+  let hidden = 0;
+  for (const [name, item] of Object.entries(value)) {
+    const field = below.get(name);
+    if (field === undefined) hidden++;
+    else entries.push([name, masked(item, field, levels - 1)]);
+  }
+  if (hidden > 0) entries.push([HIDDEN, hidden === 1 ? "1 field" : `${hidden} fields`]);
+  return Object.fromEntries(entries);
 }

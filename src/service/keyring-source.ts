@@ -3,6 +3,7 @@ import { KeyringError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import {
+  holdsText,
   type KeyringSource,
   type KeyringSourceDeps,
   logWarnings,
@@ -37,10 +38,11 @@ export function createKeyringSource(
   logWarnings(deps.logger, keyring);
   return {
     read,
-    reread: () => Promise.resolve(null),
+    reread: () => null,
     version: () => keyring.version,
     isFailing: false,
     background: null,
+    holds: (text) => holdsText(secrets, text),
     close: () => {},
   };
 }
@@ -64,12 +66,13 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
   // A store has neither routes nor tenants: one keyring serves all requests.
   return {
     read: () => keyrings.read({}),
-    reread: (_, seen) => keyrings.reread({}, seen),
+    reread: (_, seen, cameAt) => keyrings.reread({}, seen, cameAt),
     version: () => keyrings.version(),
     get isFailing() {
       return keyrings.isFailing;
     },
     background: { everyMs, refresh: () => keyrings.refresh({}) },
+    holds: () => false,
     close: () => keyrings.close(),
   };
 }

@@ -49,7 +49,8 @@ export type KindKeyring = Secret | SecretSet | "dangerouslyUnsigned";
 export type Keyring = Secret | SecretSet | { inbound: KindKeyring; delivery: KindKeyring };
 
 /**
- * Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds. If the context has a `tenant`, each secret
+ * Reads the keyring of a tenant; undefined for a tenant it does not know. It has 2 seconds, and must not keep secrets itself: a delivery is
+ * refused only by secrets that were read after it came. If the context has a `tenant`, each secret
  * must name its `apiClientId`, and no kind may be unsigned: one tenant could otherwise sign events of another.
  */
 export type KeyringProvider = (context: KeyringContext) => Promise<Keyring | undefined> | Keyring | undefined;

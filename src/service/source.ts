@@ -135,6 +135,7 @@ export function connectService(
 export function serviceReader(gapWaitMs: (event: WebhookEvent) => number): StoredReader {
   return {
     preset: "service",
+    shows: SERVICE_SHOWS,
     isService: true,
     reread: rereadService,
     release(row: QuarantineRecord): Released {
@@ -155,6 +156,15 @@ export function serviceReader(gapWaitMs: (event: WebhookEvent) => number): Store
 
 /** The service waits so long for an answer (DLV-19). */
 const ANSWER_MS = 10_000;
+
+/** Ids, words and times, the application's own reference, by which people search, and numbers, which keep two digits. */
+export const SERVICE_SHOWS: readonly string[] = [
+  ...["eventType", "direction", "apiClientId", "messageId", "sequence", "occurredAt"],
+  ...["messageId", "conversationId", "numberId", "providerMessageRef", "externalReference", "status", "error.code"].map(
+    (name) => `data.${name}`,
+  ),
+  ...["data.timestamp", "data.from", "data.to", "data.sendFrom"],
+];
 
 export const SERVICE_TYPES: EventTypes = {
   known: KNOWN_EVENT_TYPES,
@@ -215,9 +225,10 @@ function signedKeyrings(secrets: ServiceRules["secrets"], deps: KeyringSourceDep
   return {
     ...source,
     read: async (context) => signed(await source.read(context)),
-    async reread(context, seen) {
-      const fresher = await source.reread(context, seen);
-      return fresher === null ? null : signed(fresher);
+    reread(context, seen, cameAt) {
+      const fresher = source.reread(context, seen, cameAt);
+      const checked = (keyring: CompiledKeyring | null) => keyring && signed(keyring);
+      return fresher instanceof Promise ? fresher.then(checked) : checked(fresher);
     },
   };
 }

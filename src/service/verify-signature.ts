@@ -96,7 +96,7 @@ export function verifySignature(
   return checked.ok ? verdict(checked, options.body, keyring, now) : checked;
 }
 
-/** Verifies against the keyring at hand, then once more against a fresher one. @throws KeyringError when neither is available */
+/** Verifies against the keyring at hand, then against fresher ones. @throws KeyringError when none is available */
 async function verifyWithProvider(
   { headers, body, tenant, route }: VerifyOptions<Keyring | KeyringProvider>,
   provider: KeyringProvider,
@@ -107,11 +107,13 @@ async function verifyWithProvider(
   if (!checked.ok) return checked;
   const source = keyringSource(provider);
   const context = keyringContext({ tenant, route });
-  const keyring = await source.read(context);
-  const first = verdict(checked, body, keyring, now);
-  if (first.ok) return first;
-  const fresher = await source.reread(context, keyring);
-  return fresher === null ? first : verdict(checked, body, fresher, now);
+  const cameAt = systemClock.monotonic();
+  for (let keyring = await source.read(context); ; ) {
+    const result = verdict(checked, body, keyring, now);
+    const fresher = result.ok ? null : await source.reread(context, keyring, cameAt);
+    if (fresher === null) return result;
+    keyring = fresher;
+  }
 }
 
 function verdict(

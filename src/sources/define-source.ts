@@ -1,12 +1,20 @@
 /** `defineSource()`: makes your own source, and all presets. */
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import { SetupError } from "../errors.ts";
 import type { Released, StoredBody } from "../inbox/handlers.ts";
 import { scopeOfEntry, tenantOfScope } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import { sha256 } from "../internal/json.ts";
-import { functionOption, invalidOption, isRecord, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import {
+  choiceOption,
+  functionOption,
+  invalidOption,
+  isRecord,
+  numberOption,
+  refuseUnknownOptions,
+} from "../internal/options.ts";
 import { type EventFilter, filtered, refusalOf } from "./filter.ts";
 import { type Kept, NOTHING_KEPT, readHeader } from "./headers.ts";
 import type { KeyringSourceDeps } from "./keyring-provider.ts";
@@ -60,8 +68,9 @@ export interface Description {
 }
 
 /**
- * One provider's way to sign, write and name its events. Every function is synchronous and pure. `parse`, `identify` and `describe` see only
- * the headers in `keep`, from the first delivery on, because after a restart there is nothing else.
+ * One provider's way to sign, write and name its events. Every function is synchronous and pure; `identify` alone may return a random text, where
+ * each delivery is a new event. `parse`, `identify` and `describe` see only the headers in `keep`, from the first delivery on, because after a
+ * restart there is nothing else.
  *
  * Before the signature is verified an exception is answered with 500. After it, the body is quarantined (`source_failed`), and replayed once
  * the code is fixed.
@@ -82,6 +91,13 @@ export interface SourceDefinition<Event extends object> {
    * cut after 8,192. Default: none.
    */
   readonly keep?: readonly string[];
+  /**
+   * Paths of the fields that logs, error messages and viewers may show, such as `data.object.id`: name ids, types, states and times, and nothing
+   * that a person wrote. A path passes through lists. Each is shown only as a number, true, false, null, or a text of up to 255 letters,
+   * digits and `_ . : / + -`. At most 100. Default: none. The type, the reference, the lane, and an identity that is not a digest are shown
+   * in any case.
+   */
+  readonly shows?: readonly string[];
   /** The bytes of a key from the text of a secret. Default: its UTF-8 bytes. Throws for what is not a key. */
   key?(text: string): Uint8Array;
   /** Finds the key that signed the body. The age of the signed time is checked afterwards; `checkAge` does it before the cost of an HMAC. */
@@ -98,6 +114,9 @@ export interface SourceDefinition<Event extends object> {
   /**
    * Which lane an event belongs to, 1 to 512 characters; null if it is by itself. From signed bytes only. The events of a lane are passed to
    * handlers one at a time: by `position` if there is one, otherwise in the order of arrival. Default: each event is by itself.
+   *
+   * An id that is unique only within an account or a shop needs that owner in the name: `JSON.stringify([owner, id])`. Otherwise the events of
+   * one owner are late, or wait, because of another's.
    */
   lane?(event: Event, kept: Kept): string | null;
   /**
@@ -105,6 +124,11 @@ export interface SourceDefinition<Event extends object> {
    * a higher one was passed to a handler goes to `onLate` only. Null if it has none: then it is by itself.
    */
   position?(event: Event, kept: Kept): number | null;
+  /**
+   * What a position can be compared with. `"rank"` (default): with others of this definition's own `lane`, such as the version of one object.
+   * With the option `lane` events are then in the order of arrival. `"time"`: with any other, because it says when the event happened.
+   */
+  readonly positionIs?: "time" | "rank";
   /** The answer to what was accepted. Default: 200 with the outcome as JSON. */
   readonly accepted?: SourceAnswer;
   /**
@@ -143,7 +167,10 @@ export interface SourceOptions<Event extends object = never> {
   /**
    * Which events share a lane, and are handled one at a time and in order: a function that names the lane of an event, or returns null for an
    * event by itself. Null: all events are by themselves. Default: as the source says. **An event that fails holds all later ones of its lane
-   * until it succeeds or is a dead letter, for hours.** So name what must be in order, such as one object, and not a customer or a shop.
+   * until it succeeds or is a dead letter, for hours.** So name what must be in order, such as one object, and not a customer or a shop. An id
+   * that is unique only within an account needs that account in the name.
+   *
+   * The order is that of the source's positions if they are times, as those of Stripe and Shopify, and otherwise the order of arrival.
    */
   readonly lane?: ((event: Event, kept: Kept) => string | null) | null;
   /**
@@ -187,6 +214,7 @@ const DAY_MS = 86_400_000;
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
 const LONGEST_TEXT = 512;
+const MOST_SHOWN = 100;
 /** A kept header is stored with each event. */
 const LONGEST_HEADER = 1_024;
 /** Names the query of the URL in the list `keep`. No header has a colon in its name. */
@@ -225,7 +253,7 @@ export function sourceOf<Event extends object, Events extends SourceEvents>(
   refuseUnknownOptions(preset, options, [...SOURCE_OPTIONS, ...others]);
   const { secrets } = options;
   const filter = functionOption("filter", options.filter);
-  const definition = { ...given, lane: laneOption(given, options) };
+  const definition = { ...given, ...laneOption(given, options) };
   const maxBodyBytes = numberOption("maxBodyBytes", options.maxBodyBytes, definition.maxBodyBytes ?? KIB * KIB, {
     min: KIB,
     max: 32 * KIB * KIB,
@@ -243,18 +271,22 @@ export function sourceOf<Event extends object, Events extends SourceEvents>(
 }
 
 /** A definition with the lanes that the application wants. */
-type Laned<Event extends object> = Omit<SourceDefinition<Event>, "lane"> & {
-  readonly lane: SourceDefinition<Event>["lane"] | null;
-};
+type Laned<Event extends object> = Omit<SourceDefinition<Event>, "lane" | "position"> & Lanes<Event>;
+
+interface Lanes<Event extends object> {
+  readonly lane: NonNullable<SourceDefinition<Event>["lane"]> | null;
+  readonly position: SourceDefinition<Event>["position"] | undefined;
+}
 
 function laneOption<Event extends object>(
-  definition: SourceDefinition<Event>,
+  { lane: own, position, positionIs }: SourceDefinition<Event>,
   { lane }: SourceOptions<Event>,
-): Laned<Event>["lane"] {
-  if (lane === undefined) return definition.lane ?? null;
-  if (lane === null) return null;
+): Lanes<Event> {
+  if (lane === undefined) return { lane: own ?? null, position };
+  if (lane === null) return { lane, position: undefined };
   functionOption("lane", lane);
-  return lane;
+  // A rank of one object says nothing about another one's.
+  return { lane, position: positionIs === "time" ? position : undefined };
 }
 
 /** Whether an event can come after one of a higher position. */
@@ -311,6 +343,7 @@ function connect<Event extends object>(
   };
   return {
     preset: definition.preset,
+    shows: definition.shows ?? [],
     isService: false,
     types: { known: null, order: isByPosition(definition) ? "position" : null, holdBackMs },
     maxBodyBytes,
@@ -364,16 +397,7 @@ function connect<Event extends object>(
       };
       return { kind: "no_event", quarantine };
     },
-    reread({ raw, head }: StoredBody) {
-      if (raw === null) return null;
-      try {
-        const parsed = definition.parse(raw, keptFrom(head));
-        return parsed.ok ? parsed.event : null;
-      } catch {
-        // As an event that this version cannot read: it stays as a dead letter, and is replayed once the code is fixed.
-        return null;
-      }
-    },
+    reread: ({ raw, head }: StoredBody) => (raw === null ? null : eventIn(definition, raw, head)),
     release(row: QuarantineRecord): Released {
       const { raw, head, trace, scope } = row;
       if (raw === null) return { ok: false, reason: "body_pruned" };
@@ -391,6 +415,16 @@ function connect<Event extends object>(
 
 function liveAt(keys: readonly SourceKey[], now: number): readonly SourceKey[] {
   return keys.filter(({ validUntil }) => validUntil > now);
+}
+
+/** The event in a stored body. Null if the definition cannot read it now: it stays as a dead letter, and is replayed once the code is fixed. */
+function eventIn<Event extends object>(definition: Laned<Event>, raw: Uint8Array, head: string | null): Event | null {
+  try {
+    const parsed = definition.parse(raw, keptFrom(head));
+    return parsed.ok ? parsed.event : null;
+  } catch {
+    return null;
+  }
 }
 
 type Read<Event extends object> =
@@ -437,6 +471,7 @@ function readBody<Event extends object>(
       externalReference: isAlone && isText(reference) ? reference : null,
       head: kept.text ?? undefined,
       untimed: signedAt === null ? true : undefined,
+      isSame: (other, head) => isDeepStrictEqual(eventIn(definition, other, head), event),
     };
     return { kind: "event", event, stored };
   } catch {
@@ -573,6 +608,10 @@ function keptFrom(text: string | null): Kept & { readonly text: string | null } 
   return { text, header: (name) => (Object.hasOwn(kept, name) ? kept[name] : undefined) };
 }
 
+function isPath(value: unknown): boolean {
+  return isText(value) && value.split(".").every((name) => name !== "");
+}
+
 function isText(value: unknown): value is string {
   return typeof value === "string" && value.length > 0 && value.length <= LONGEST_TEXT && value.isWellFormed();
 }
@@ -597,7 +636,7 @@ export function checkEntryName(option: string, name: string): void {
 
 /** @throws SetupError */
 export function checkDefinition<Event extends object>(definition: SourceDefinition<Event>): void {
-  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], accepted } = definition;
+  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], shows = [], accepted } = definition;
   checkEntryName("preset", preset);
   if (preset === "service")
     throw invalidOption("preset", "is the messaging service's: give your source another", preset);
@@ -606,6 +645,12 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
   }
   for (const name of ["key", "lane", "position", "handshake", "challenge"] as const)
     functionOption(name, definition[name]);
+  const positionIs = choiceOption("positionIs", definition.positionIs, "rank", ["time", "rank"]);
+  if (definition.position !== undefined && definition.lane === undefined && positionIs === "rank") {
+    const rule =
+      'needs "lane", within which positions are compared, or positionIs: "time" if it says when an event happened';
+    throw invalidOption("position", rule, definition.position);
+  }
   if (accepted !== undefined && !isAnswer(accepted)) {
     const rule = "must be { status, body, contentType }: a status of 200 to 299, and a text or a value for JSON";
     throw invalidOption("accepted", rule, accepted);
@@ -619,4 +664,7 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
     if (name !== QUERY && !HEADER_NAME.test(name))
       throw invalidOption("keep", 'must hold lower-case names of headers, or ":query"', name);
   }
+  const isPaths = Array.isArray(shows) && shows.length <= MOST_SHOWN && shows.every(isPath);
+  if (!isPaths)
+    throw invalidOption("shows", `must be a list of up to ${MOST_SHOWN} paths of fields, such as "data.id"`, shows);
 }

@@ -1,7 +1,8 @@
 /** Where the keys of a source come from: the contract, and the cache of an async provider. */
 import { createHash } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { KeyringError, OncehookError } from "../errors.ts";
-import type { Clock } from "../internal/clock.ts";
+import { atMost, type Clock, sleep } from "../internal/clock.ts";
 import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
 /** What a provider receives about a request. Nothing in it is verified: `tenant` is what the adapter's option returned. */
@@ -61,33 +62,43 @@ export interface KeyringSource<Keys extends CompiledKeys> {
    */
   read(context: KeyringContext): Keys | Promise<Keys>;
   /**
-   * After a mismatch: a keyring other than `seen`, or null when there is none or no read is allowed now (one such read at a time,
-   * at most one per 10 s and tenant). Rejects with `KeyringError` while the provider fails, because a forgery then looks like a
-   * delivery signed with a newer secret, and with `LookUpsCrowded` when too many requests already wait.
+   * After a mismatch: a keyring other than `seen`, or null once `seen` was read after the request came, which decides that nothing signed
+   * it. Otherwise waits for such a read: one per tenant and 2 s, 8 tenants at once. Synchronous when nothing must be read. Rejects with
+   * `KeyringError` while the provider fails, because a forgery then looks like a delivery signed with a newer secret, and with
+   * `LookUpsCrowded` when too many requests already wait. The read takes place then too.
+   *
+   * @param cameAt - when the request came, monotonic milliseconds
    */
-  reread(context: KeyringContext, seen: Keys): Promise<Keys | null>;
+  reread(context: KeyringContext, seen: Keys, cameAt: number): Keys | null | Promise<Keys | null>;
   /** Names the secrets in use, as `CompiledKeys.version` does; for many tenants, all that are cached. */
   version(): string;
   /** True when the last read failed, for any tenant. Earlier keyrings are served for 10 minutes, then none. */
   readonly isFailing: boolean;
   /** A read to repeat although no request asks for it; null when there is none. */
   readonly background: BackgroundRefresh | null;
+  /** Whether `text` is one of the secrets, as far as that is known without reading any. */
+  holds(text: string): boolean;
   /** Forgets the keyrings and stops the timers. */
   close(): void;
+}
+
+/** Whether `text` is in a keyring that was given as a value. White space around it, as files end with, makes no other secret. */
+export function holdsText(keyring: unknown, text: string): boolean {
+  if (typeof keyring === "string") return keyring.trim() === text.trim();
+  if (typeof keyring !== "object" || keyring === null) return false;
+  return Object.values(keyring).some((part) => holdsText(part, text));
 }
 
 /** The cached keyring of one tenant on one route. Times are monotonic milliseconds. */
 interface Entry<Keys> {
   /** Null when no read ever succeeded; the empty keyring when the provider does not know the tenant. */
   keyring: Keys | null;
-  /** Last successful read. */
+  /** When the last successful read began. It decides about requests that came before. */
   readAt: number;
   /** From this time on, a request starts a new read. */
   dueAt: number;
   /** The error of the last read, or undefined when it succeeded. */
   failure: { readonly cause: unknown } | undefined;
-  /** Last read because of a mismatch. */
-  rereadAt: number;
 }
 
 /** A read of a tenant's keyring in progress. */
@@ -101,7 +112,23 @@ interface LookUp<Keys> {
 /** A limit of waiting requests, one for each kind, so that one kind of unverified request cannot block the others. */
 interface Queue {
   readonly most: number;
+  /** How many can wait for a look-up although the queue is full of requests that wait for others. */
+  readonly each: number;
   waiting: number;
+}
+
+/** A read after a mismatch that has not begun: too soon after the last one, or behind those of other tenants. */
+interface Planned<Keys> extends LookUp<Keys> {
+  /** To be called at the end of the tenant's next read, whatever started it. */
+  readonly done: (entry: Entry<Keys>) => void;
+}
+
+/** Reads after mismatches, for tenants that are known or for names that may be invented. */
+interface Rereads {
+  readonly queue: Queue;
+  running: number;
+  /** Starts the planned reads, the oldest first. */
+  readonly next: (() => void)[];
 }
 
 const MAX_TENANTS = 1000;
@@ -110,13 +137,18 @@ const REFRESH_MS = 30_000;
 /** A keyring that was not refreshed for this long is read before it is used again, because it may contain a revoked secret. */
 const IDLE_MS = 60_000;
 const UNKNOWN_MS = 10_000;
-const REREAD_MS = 10_000;
+/** Reads of a tenant after mismatches begin this far apart at least. */
+const REREAD_MS = 2_000;
+const MOST_REREADS = 8;
+/** How long a request waits for its tenant's turn. Senders wait for an answer for 3 to 30 s. */
+const LONGEST_WAIT_MS = 5_000;
 const SERVE_LAST_MS = 600_000;
 /** The most requests that wait for one look-up, and for all look-ups of cached tenants or of uncached ones. */
 const MOST_PER_LOOK_UP = 128;
 const MOST_WAITING = 512;
-/** The most requests that wait, with their bodies, for a fresher keyring. */
+/** The most requests that wait, with their bodies, for a fresher keyring, and how many of each tenant always can: forgeries for others do not take their places. */
 const MOST_MISMATCHED = 128;
+const EACH_MISMATCHED = 4;
 /** The most look-ups in progress for uncached tenants: anyone can invent names. */
 const MOST_UNCACHED = 64;
 /** Gives a failing provider a pause, far shorter than the service's first retry after a minute. */
@@ -141,11 +173,12 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
   readonly #unknown = new Map<string, Entry<Keys>>();
   readonly #lookUps = new Map<string, LookUp<Keys>>();
   #uncachedLookUps = 0;
-  readonly #forKnown: Queue = { most: MOST_WAITING, waiting: 0 };
-  readonly #forUncached: Queue = { most: MOST_WAITING, waiting: 0 };
-  readonly #forFresher: Queue = { most: MOST_MISMATCHED, waiting: 0 };
-  #rereading: LookUp<Keys> | undefined;
-  #closed = false;
+  readonly #planned = new Map<string, Planned<Keys>>();
+  readonly #forKnown = newQueue(MOST_WAITING);
+  readonly #forUncached = newQueue(MOST_WAITING);
+  readonly #knownRereads: Rereads = { queue: newQueue(MOST_MISMATCHED, EACH_MISMATCHED), running: 0, next: [] };
+  readonly #uncachedRereads: Rereads = { queue: newQueue(MOST_MISMATCHED), running: 0, next: [] };
+  readonly #closing = new AbortController();
   #isFailing = false;
 
   readonly background = null;
@@ -161,10 +194,12 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     this.#clock = clock;
     this.#logger = logger;
     this.#refreshMs = refreshMs;
+    // Each tenant that waits to be read again adds a listener.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   read(context: KeyringContext): Keys | Promise<Keys> {
-    if (this.#closed) return Promise.reject(new KeyringError(CLOSED));
+    if (this.#isClosed) return Promise.reject(new KeyringError(CLOSED));
     const key = keyOf(context);
     const entry = this.#find(key);
     const now = this.#clock.monotonic();
@@ -176,49 +211,73 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     const lookUp = this.#refresh(key, context);
     if (entry !== undefined && this.#mayServeMeanwhile(entry, now)) return serve(entry, now);
     const queue = isKnown ? this.#forKnown : this.#forUncached;
-    return this.#waitFor(lookUp, queue).then((read) => serve(read, this.#clock.monotonic()));
+    return this.#waitFor(lookUp, queue, () => lookUp.entry).then((read) => serve(read, this.#clock.monotonic()));
   }
 
   /** Reads again now, or waits for the read in progress. Never rejects: a failure is logged and the last keyring kept. */
   async refresh(context: KeyringContext): Promise<void> {
-    if (!this.#closed) await this.#refresh(keyOf(context), context).entry;
+    if (!this.#isClosed) await this.#refresh(keyOf(context), context).entry;
   }
 
-  async reread(context: KeyringContext, seen: Keys): Promise<Keys | null> {
-    const fresher = await this.#fresherThan(seen, context);
-    if (fresher !== null) return fresher;
-    const failure = this.#find(keyOf(context))?.failure;
-    if (this.#closed) throw new KeyringError(CLOSED);
-    if (failure !== undefined) throw new KeyringError(UNDECIDED, { cause: failure.cause });
-    return null;
-  }
-
-  async #fresherThan(seen: Keys, context: KeyringContext): Promise<Keys | null> {
+  reread(context: KeyringContext, seen: Keys, cameAt: number): Keys | null | Promise<Keys | null> {
     const key = keyOf(context);
-    // A read that is already in progress may bring the fresher keyring; start another one only after it.
-    for (const inProgress of [() => undefined, () => this.#lookUps.get(key), () => this.#rereading]) {
-      const lookUp = inProgress();
-      if (lookUp !== undefined) await this.#waitFor(lookUp, this.#forFresher);
-      const fresher = this.#otherThan(seen, key);
-      if (fresher !== null) return fresher;
-    }
-    const entry = this.#known.get(key);
-    const now = this.#clock.monotonic();
-    if (entry === undefined || this.#rereading !== undefined || now < entry.rereadAt + REREAD_MS) return null;
-    entry.rereadAt = now;
-    this.#rereading = this.#refresh(key, context);
-    await this.#rereading.entry;
-    this.#rereading = undefined;
-    return this.#otherThan(seen, key);
+    const fresher = fresherThan(seen, this.#find(key), cameAt);
+    return fresher === undefined ? this.#waitForFresher(key, context, seen, cameAt) : fresher;
   }
 
-  async #waitFor(lookUp: LookUp<Keys>, queue: Queue): Promise<Entry<Keys>> {
-    if (queue.waiting >= queue.most || lookUp.waiting >= MOST_PER_LOOK_UP) throw new LookUpsCrowded();
+  async #waitForFresher(key: string, context: KeyringContext, seen: Keys, cameAt: number): Promise<Keys | null> {
+    const endsAt = this.#clock.monotonic() + LONGEST_WAIT_MS;
+    for (;;) {
+      if (this.#isClosed) throw new KeyringError(CLOSED);
+      const entry = this.#find(key);
+      const fresher = fresherThan(seen, entry, cameAt);
+      if (fresher !== undefined) return fresher;
+      const now = this.#clock.monotonic();
+      if (entry?.failure !== undefined && now < entry.dueAt)
+        throw new KeyringError(UNDECIDED, { cause: entry.failure.cause });
+      if (now >= endsAt) throw new LookUpsCrowded();
+      const rereads = this.#known.has(key) ? this.#knownRereads : this.#uncachedRereads;
+      const lookUp = this.#nextRead(key, context, rereads);
+      await this.#waitFor(lookUp, rereads.queue, () => atMost(this.#clock, endsAt - now, lookUp.entry));
+    }
+  }
+
+  /** A tenant's next read, or one in progress, which may bring the fresher keyring. */
+  #nextRead(key: string, context: KeyringContext, rereads: Rereads): LookUp<Keys> {
+    const before = this.#lookUps.get(key) ?? this.#planned.get(key);
+    if (before !== undefined) return before;
+    let done: Planned<Keys>["done"] = () => {};
+    const entry = new Promise<Entry<Keys>>((resolve) => {
+      done = resolve;
+    });
+    const planned: Planned<Keys> = { entry, waiting: 0, done };
+    this.#planned.set(key, planned);
+    void this.#readInTurn(key, context, rereads);
+    return this.#lookUps.get(key) ?? planned;
+  }
+
+  async #readInTurn(key: string, context: KeyringContext, rereads: Rereads): Promise<void> {
+    const planned = this.#planned.get(key);
+    const soonestAt = (this.#find(key)?.readAt ?? Number.NEGATIVE_INFINITY) + REREAD_MS;
+    const waitMs = soonestAt - this.#clock.monotonic();
+    if (waitMs > 0) await sleep(this.#clock, waitMs, this.#closing.signal);
+    if (rereads.running >= MOST_REREADS) await new Promise<void>((resolve) => rereads.next.push(resolve));
+    else rereads.running += 1;
+    // Meanwhile another reason may have led to a read.
+    if (this.#planned.get(key) === planned) await this.#refresh(key, context).entry;
+    const next = rereads.next.shift();
+    if (next === undefined) rereads.running -= 1;
+    else next();
+  }
+
+  async #waitFor<T>(lookUp: LookUp<Keys>, queue: Queue, wait: () => Promise<T>): Promise<T> {
+    const most = queue.waiting < queue.most ? MOST_PER_LOOK_UP : queue.each;
+    if (lookUp.waiting >= most) throw new LookUpsCrowded();
     queue.waiting += 1;
     lookUp.waiting += 1;
-    const entry = await lookUp.entry;
+    const result = await wait();
     queue.waiting -= 1;
-    return entry;
+    return result;
   }
 
   version(): string {
@@ -231,19 +290,24 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     return this.#isFailing;
   }
 
+  /** Its secrets are read when the first request needs them. */
+  holds(): boolean {
+    return false;
+  }
+
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     this.#known.clear();
     this.#unknown.clear();
+    this.#endPlans([...this.#planned.keys()], newEntry());
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   #find(key: string): Entry<Keys> | undefined {
     return this.#known.get(key) ?? this.#unknown.get(key);
-  }
-
-  #otherThan(seen: Keys, key: string): Keys | null {
-    const keyring = this.#find(key)?.keyring ?? null;
-    return keyring === null || keyring.version === seen.version ? null : keyring;
   }
 
   /** One read at a time per key. */
@@ -252,30 +316,39 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     if (started !== undefined) return started;
     const uncached = this.#known.has(key) ? 0 : 1;
     this.#uncachedLookUps += uncached;
-    const entry = this.#readInto(key, context).finally(() => {
+    const entry = this.#readInto(key, context).then((read) => {
       this.#lookUps.delete(key);
       this.#uncachedLookUps -= uncached;
+      this.#endPlans([key], read);
+      return read;
     });
     const lookUp = { entry, waiting: 0 };
     this.#lookUps.set(key, lookUp);
     return lookUp;
   }
 
+  #endPlans(keys: readonly string[], entry: Entry<Keys>): void {
+    for (const key of keys) {
+      this.#planned.get(key)?.done(entry);
+      this.#planned.delete(key);
+    }
+  }
+
   async #readInto(key: string, context: KeyringContext): Promise<Entry<Keys>> {
     const entry = this.#find(key) ?? newEntry<Keys>();
+    const beganAt = this.#clock.monotonic();
     try {
       const secrets = await this.#ask(context);
       const { compile, empty } = this.#compiler;
-      this.#succeeded(entry, secrets === undefined ? empty : compile(secrets, context, this.#clock.now()));
+      this.#succeeded(entry, secrets === undefined ? empty : compile(secrets, context, this.#clock.now()), beganAt);
     } catch (cause) {
       this.#failed(entry, cause);
     }
-    if (!this.#closed) this.#keep(key, entry);
+    if (!this.#isClosed) this.#keep(key, entry);
     return entry;
   }
 
-  #succeeded(entry: Entry<Keys>, keyring: Keys): void {
-    const now = this.#clock.monotonic();
+  #succeeded(entry: Entry<Keys>, keyring: Keys, beganAt: number): void {
     if (entry.failure !== undefined) this.#logger.info({}, "The keyring provider works again.");
     if (entry.keyring?.version !== keyring.version) {
       logWarnings(this.#logger, keyring);
@@ -283,8 +356,8 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     }
     entry.failure = undefined;
     this.#isFailing = false;
-    entry.readAt = now;
-    entry.dueAt = now + (keyring === this.#compiler.empty ? UNKNOWN_MS : this.#refreshMs);
+    entry.readAt = beganAt;
+    entry.dueAt = this.#clock.monotonic() + (keyring === this.#compiler.empty ? UNKNOWN_MS : this.#refreshMs);
   }
 
   #failed(entry: Entry<Keys>, cause: unknown): void {
@@ -336,7 +409,22 @@ export function logWarnings(logger: Logger, keyring: CompiledKeys): void {
 
 function newEntry<Keys>(): Entry<Keys> {
   const never = Number.NEGATIVE_INFINITY;
-  return { keyring: null, readAt: never, dueAt: never, failure: undefined, rereadAt: never };
+  return { keyring: null, readAt: never, dueAt: never, failure: undefined };
+}
+
+function newQueue(most: number, each = 0): Queue {
+  return { most, each, waiting: 0 };
+}
+
+/** A keyring other than `seen`; null if `seen` is what was read after `cameAt`; undefined if neither is known yet. */
+function fresherThan<Keys extends CompiledKeys>(
+  seen: Keys,
+  entry: Entry<Keys> | undefined,
+  cameAt: number,
+): Keys | null | undefined {
+  if (entry === undefined || entry.keyring === null) return undefined;
+  if (entry.keyring.version !== seen.version) return entry.keyring;
+  return entry.readAt >= cameAt ? null : undefined;
 }
 
 function serve<Keys>(entry: Entry<Keys>, now: number): Keys | Promise<Keys> {

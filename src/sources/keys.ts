@@ -7,6 +7,7 @@ import { isBuilding, isUnsetInBuild } from "../internal/process.ts";
 import { HmacKey } from "./hmac-key.ts";
 import {
   type CompiledKeys,
+  holdsText,
   type KeyringContext,
   type KeyringSource,
   type KeyringSourceDeps,
@@ -29,7 +30,10 @@ export type SourceKeyring =
       readonly next?: string | readonly string[];
     };
 
-/** Reads the secrets of a tenant; undefined for a tenant that it does not know. It has 2 seconds. */
+/**
+ * Reads the secrets of a tenant; undefined for a tenant that it does not know. It has 2 seconds, and must not keep secrets itself: a
+ * delivery is refused only by secrets that were read after it came.
+ */
 export type SourceKeyringProvider = (
   context: KeyringContext,
 ) => Promise<SourceKeyring | undefined> | SourceKeyring | undefined;
@@ -183,10 +187,11 @@ export function sourceKeyrings(
   logWarnings(deps.logger, keys);
   return {
     read: isAbsent ? async () => compile(secrets) : () => keys,
-    reread: () => Promise.resolve(null),
+    reread: () => null,
     version: () => keys.version,
     isFailing: false,
     background: null,
+    holds: (text) => holdsText(secrets, text),
     close: () => {},
   };
 }

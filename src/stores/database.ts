@@ -107,7 +107,10 @@ export const heldWord = (code: number): QuarantineRecord["state"] => word(helds,
 
 export interface Migration {
   readonly sql: string;
-  /** The oldest schema whose code can still read and write the inbox after it: additions leave it as it is. */
+  /**
+   * The oldest schema whose code can still read and write the inbox after it: additions leave it as it is. Never lower than in the migration
+   * before.
+   */
   readonly minReader: number;
 }
 

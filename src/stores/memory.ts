@@ -2,7 +2,15 @@
 import { SetupError, StoreError } from "../errors.ts";
 import type { InstanceRecord } from "../inbox/record.ts";
 import type { InboxRules, InboxStore, OpenContext } from "../inbox/store.ts";
-import { auditDetail, checkPreset, copyUnfinished, rulesFor } from "../inbox/store-rules.ts";
+import {
+  auditDetail,
+  checkMoved,
+  checkPreset,
+  copyUnfinished,
+  entryOf,
+  entryText,
+  rulesFor,
+} from "../inbox/store-rules.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { extendInMemory, nextDueInMemory, stepInMemory } from "./memory/batch.ts";
 import { actInMemory, pruneMemory } from "./memory/operator.ts";
@@ -84,8 +92,8 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     admit: (entries) =>
       inLanes(() => {
         for (const entry of entries) checkPreset(state.entries.get(entry.name), entry);
-        for (const { name, preset } of entries) state.entries.set(name, preset);
-        return [...state.entries].sort().map(([name, preset]) => ({ name, preset }));
+        for (const entry of entries) state.entries.set(entry.name, entryText(entry));
+        return [...state.entries].sort().map(([name, text]) => entryOf(name, text));
       }),
     changeNotes: (names, change) =>
       inLanes(({ now }) => {
@@ -95,6 +103,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
         });
         const written = change(new Map(known), now);
         for (const [name, { value, keepMs }] of written) state.notes.set(name, { value, until: now + keepMs });
+      }),
+    markMoved: (to) =>
+      inLanes(() => {
+        state.movedTo = to;
+        return [];
       }),
     heartbeat: (beat) =>
       inLanes(({ now }) => {
@@ -114,6 +127,7 @@ function open(state: MemoryState, context: OpenContext, volatile: boolean): Inbo
     throw new SetupError("already_started", "This memory store is open already: give each receiver its own.");
   const rules = rulesFor(context.rules, state.rules, LOCATION);
   if (state.copiedFrom !== null && !state.copyFinished && context.copying !== true) throw copyUnfinished(LOCATION);
+  checkMoved(state.movedTo, LOCATION, context.movedTo);
   state.rules = rules;
   state.opened = { context, rules };
   // The holder of these leases has closed the store, and can no longer complete them.

@@ -8,7 +8,7 @@ import { withStoredTypes } from "./postgres/batch.ts";
 import { refuseControl } from "./postgres/effect-connection.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
-import { admitRows, writeHeartbeat } from "./postgres/instances.ts";
+import { admitRows, markMovedRow, writeHeartbeat } from "./postgres/instances.ts";
 import { nextDue } from "./postgres/lanes.ts";
 import { changeNoteRows } from "./postgres/notes.ts";
 import { inboxClosed, openPgInbox, type PgInbox } from "./postgres/open.ts";
@@ -50,8 +50,8 @@ export type { PostgresStoreOptions } from "./postgres/settings.ts";
  *   `PgClient`; `postgresStore<PoolClient>(url)` declares it as pg's
  * @throws SetupError `invalid_option`; opening also `missing_peer`, `incompatible_peer`, `not_durable`, `inbox_too_new`,
  *   `migration_needed`, `wrong_receiver_name`
- * @throws StoreError `store_unavailable` from every method while the server cannot be reached, does not answer for 30 s, has no
- *   free connection for 5 s, or while the role lacks a right; `store_full` while the server has no space. Both end by themselves
+ * @throws StoreError `store_unavailable` from every method while the server cannot be reached, is a standby, does not answer for 30 s, has
+ *   no free connection for 5 s, or while the role lacks a right; `store_full` while the server has no space. Both end by themselves
  *
  * @example
  * const pool = new Pool({ connectionString: "postgres://app@db.internal/app" });
@@ -127,15 +127,17 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
         inbox.transaction((session) => exportLaneRows(session, inbox.names.on(session), after, limit)),
       ),
     import: (page) => reading((inbox) => importLaneRows(inbox, page)),
-    admit: (entries) =>
-      reading((inbox) =>
-        inbox.transaction(async (session) =>
-          admitRows(session, entries, { now: await inbox.now(session), location: inbox.location }),
-        ),
-      ),
+    admit: (entries) => reading((inbox) => inbox.transaction((session) => admitRows(session, entries))),
     changeNotes: (names, change) =>
       reading((inbox) =>
         inbox.transaction(async (session) => changeNoteRows(session, await inbox.now(session), names, change)),
+      ),
+    markMoved: (to) =>
+      reading((inbox) =>
+        inbox.transaction(async (session) => {
+          const here = { rowId: inbox.instance, here: inbox.context.instance, now: await inbox.now(session) };
+          return markMovedRow(session, to, here);
+        }),
       ),
     heartbeat: (heartbeat) =>
       reading((inbox) =>

@@ -5,8 +5,8 @@ import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts
 import { functionOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { checkPath } from "./sqlite/connection.ts";
-import { refuseToEnd } from "./sqlite/effect-connection.ts";
-import { admit, beat } from "./sqlite/instances.ts";
+import { refuseInEffect } from "./sqlite/effect-connection.ts";
+import { admit, beat, markMoved } from "./sqlite/instances.ts";
 import { extend, SqliteLanes } from "./sqlite/lanes.ts";
 import { changeNotes } from "./sqlite/notes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
@@ -51,10 +51,11 @@ const OPTIONS = ["effects", "onOpen", "driver", "busyTimeoutMs", "minFreeBytes",
 
 /**
  * Makes an inbox in the SQLite file at `path`, which is made at open, readable by its owner only. A file that exists must belong to
- * this user or root, and nobody else may be able to write it; a link is followed. What it acknowledged
+ * this user or root, and nobody else may be able to write it; a link is followed. It must not be mounted by itself or have a second name
+ * (hard link): the newest events are in the `-wal` next to it. What it acknowledged
  * survives a power cut: it commits with `synchronous=FULL` and checks that. Several processes of one machine can share it.
- * It warns at open if the file lies where a restart may empty it (`ephemeral_disk`), or that others can open
- * (`file_mode`). Needs the package better-sqlite3 12 (13 from Node 22 on),
+ * It warns at open if the file lies where a restart may empty it (`ephemeral_disk`), on another device than its directory
+ * (`other_device`), or that others can open (`file_mode`). Needs the package better-sqlite3 12 (13 from Node 22 on),
  * or Node 22.13 or later, whose own SQLite it takes where that package is not installed.
  *
  * @param path - the file, in a directory that exists, on a local disk
@@ -116,7 +117,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     // An effect runs on the connection given as `effects`, which is a `Db`, or on ours, which is what `Db` then stands for.
     step: async (turn) => inbox().step(turn as Turn<SqliteDatabase>),
     checkEffect(effect) {
-      if (typeof effect !== "function") return refuseToEnd(effect.text);
+      if (typeof effect !== "function") return refuseInEffect(effect.text);
       refuseUnwaited(effect, "never");
       if (settings.effects === undefined) refuseWithoutConnection(effect, YOUR_OWN);
     },
@@ -142,9 +143,18 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       const open = inbox();
       return open.during(() => exportLanes(open.db, after, limit));
     },
-    import: async (page) => inbox().write((work) => importPage(work, page)),
-    admit: async (entries) => inbox().write(({ db, now }) => admit(db, entries, { now, location: settings.location })),
+    import: async (page) => {
+      const open = inbox();
+      open.checkFiles();
+      return open.write((work) => importPage(work, page));
+    },
+    admit: async (entries) => inbox().write(({ db }) => admit(db, entries)),
     changeNotes: async (names, change) => inbox().write((work) => changeNotes(work, names, change)),
+    markMoved: async (to) => {
+      const open = inbox();
+      open.checkFiles();
+      return open.write((work) => markMoved(work, to, open.context.instance));
+    },
     heartbeat: async (heartbeat) => {
       const open = inbox();
       const { instance } = open.context;

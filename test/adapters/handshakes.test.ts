@@ -22,6 +22,7 @@ const acme = (changes: Partial<Definition> = {}) =>
   hmacSource({
     preset: "acme",
     header: "acme-signature",
+    identity: "digest",
     type: { body: "type" },
     lastRetryMs: 0,
     accepted: { status: 204 },

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { Command } from "commander";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { z } from "zod";
 import { inboxCommand } from "../../src/cli/inbox/command.ts";
 import { rows } from "../setup/form.ts";
-import { takeBack } from "../support/older-schema.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { runHere } from "./here.ts";
 import { fillInbox, NUMBER, TEXT } from "./inbox-place.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";
@@ -107,7 +107,7 @@ describe.each(WAYS)("oncehook inbox, to look, %s", (_, chosen) => {
     ]);
     expect(story.output).toMatch(/^message +msg_1\n[\s\S]*number +…02\n[\s\S]*\n3 .*message.delivery[\s\S]*failed try/);
     expect(`${story.output}${event.output}${JSON.stringify(masked)}`).not.toMatch(/5550100002|Yes please/);
-    expect(event.output).toContain('"body": "[text]"');
+    expect(event.output).toContain('"[hidden]": "2 fields"');
     expect(masked).toMatchObject([{ peer: "…02", events: [{ body: { masked: { data: { from: "…02" } } } }] }]);
     expect(revealed).toMatchObject([{ peer: NUMBER, events: [{ body: { text: expect.stringContaining(TEXT) } }] }]);
     expect(none).toEqual({ code: 3, signal: null, output: "", errors: "error: There is no event 99.\n" });
@@ -227,23 +227,28 @@ describe.each(WAYS)("oncehook inbox, to act, %s", (_, chosen) => {
     expect(await json("migrate", to, "migrate")).toEqual([
       { location: `sqlite:${to}`, migrated: false, from: null, to: null },
     ]);
+    expect(copied).toMatchObject([{ moved: false }]);
     expect(await inbox(path, "copy", "--to", to)).toMatchObject({ code: 0 });
+  });
+
+  it("moves the inbox, which then does not open, and opens it again when asked", async () => {
+    const path = newInbox();
+    const to = join(path, "..", "other.db");
+    const movedTo = `sqlite:${to}`;
+    expect(await json("reopen", path, "reopen", "--yes")).toEqual([{ reopened: false, movedTo: null }]);
+    expect(await json("copy", path, "copy", "--to", to, "--move")).toMatchObject([{ events: 8, moved: true }]);
+    const refused = { code: 1, output: "", errors: expect.stringContaining(`was moved to ${movedTo}: use that one.`) };
+    for (const args of [["ls"], ["migrate"], ["copy", "--to", join(path, "..", "third.db")]])
+      expect(await inbox(path, ...args)).toMatchObject(refused);
+    expect(await inbox(path, "reopen")).toMatchObject({ code: 2 });
+    expect(await json("reopen", path, "reopen", "--yes")).toEqual([{ reopened: true, movedTo }]);
+    expect(await inbox(path, "ls")).toMatchObject({ code: 0 });
   });
 });
 
 describe.each(WAYS)("oncehook inbox, where there is none to open, %s", (_, chosen) => {
   beforeAll(() => {
     way = chosen;
-  });
-
-  it("needs a migration first, which tells from where to where", async () => {
-    const path = newInbox();
-    takeBack(path, 2);
-    expect(await inbox(path, "ls")).toMatchObject({
-      code: 1,
-      errors: expect.stringMatching(/^error: The inbox has schema 2, .* run "oncehook inbox migrate" on it\.\n$/),
-    });
-    expect(await json("migrate", path, "migrate")).toMatchObject([{ migrated: true, from: 2 }]);
   });
 
   /** What is at the place, the exit code, and what the line says. */
@@ -278,6 +283,19 @@ describe.each(WAYS)("oncehook inbox, where there is none to open, %s", (_, chose
   it("suggests the flag that was meant", async () => {
     const exit = await inbox(filled, "quarantine", "ls", "--stat", "held");
     expect(exit).toMatchObject({ code: 2, output: "", errors: expect.stringContaining("(Did you mean --state?)") });
+  });
+});
+
+describe("oncehook inbox of a later version", () => {
+  it("needs a migration first, which tells from where to where", async () => {
+    way = here;
+    const path = newInbox();
+    onTestFinished(becomeLater());
+    expect(await inbox(path, "ls")).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^error: The inbox has schema 1, .* run "oncehook inbox migrate" on it\.\n$/),
+    });
+    expect(await json("migrate", path, "migrate")).toMatchObject([{ migrated: true, from: 1, to: 2 }]);
   });
 });
 

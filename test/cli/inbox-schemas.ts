@@ -99,6 +99,7 @@ export const SCHEMAS = {
       conflicts: count,
     },
     ...{ pending: count, done: count, dead: count, late: count, discarded: count, quarantined: count, audit: count },
-    lanesBefore: count,
+    ...{ lanesBefore: count, moved: z.boolean() },
   }),
+  reopen: z.strictObject({ reopened: z.boolean(), movedTo: text.nullable() }),
 };

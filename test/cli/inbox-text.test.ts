@@ -210,8 +210,15 @@ describe("oncehook inbox, the whole of it", () => {
     const path = newInbox();
     const to = join(folder, "copied.db");
     expect(await printed(path, "copy", "--to", to)).toMatch(
-      /^8 events of 6 messages, and 1 in quarantine, are in sqlite:.*copied\.db, the same as in .*\n$/,
+      /^8 events of 6 messages, and 1 in quarantine, are in sqlite:.*copied\.db, the same as in .*\. Copied, not moved: sqlite:.*\.db opens as before\..* the same command with --move\.\n$/,
     );
+    expect(await printed(path, "copy", "--to", to, "--move")).toMatch(
+      /are in sqlite:.*\. Moved: sqlite:.*\.db does not open any more\. Start the receivers with sqlite:.*copied\.db\.\n$/,
+    );
+    expect(await printed(path, "reopen", "--yes")).toMatch(
+      /^It opens again\. Let no receiver use sqlite:.*copied\.db\.\n$/,
+    );
+    expect(await printed(path, "reopen", "--yes")).toBe("It was not moved, and opens as it is.\n");
     expect(await printed(to, "migrate")).toBe(`sqlite:${to} needs no migration.\n`);
   });
 

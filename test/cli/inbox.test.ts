@@ -11,6 +11,7 @@ import { addFilterFlags, type FilterFlags, filterOf } from "../../src/cli/inbox/
 import { checkAskable, confirm, printable } from "../../src/cli/terminal.ts";
 import { type OncehookError, SetupError, StoreError } from "../../src/errors.ts";
 import { maskedBody } from "../../src/receiver/shown.ts";
+import { SERVICE_SHOWS } from "../../src/service/source.ts";
 import { inbound, outbound } from "../receiver/events.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";
@@ -78,26 +79,26 @@ describe("rate()", () => {
 });
 
 describe("maskedBody()", () => {
-  const masked = (value: unknown) => maskedBody(Buffer.from(typeof value === "string" ? value : JSON.stringify(value)));
+  const masked = (value: unknown) =>
+    maskedBody(Buffer.from(typeof value === "string" ? value : JSON.stringify(value)), SERVICE_SHOWS);
 
   it("keeps what an event is, and of numbers and texts no more than two digits", () => {
     expect(masked(inbound())).toEqual({
       ...{ eventType: "message.inbound", direction: "inbound", occurredAt: 1_760_000_000_000, apiClientId: "apc_1" },
       data: {
         ...{ messageId: "msg_in_1", conversationId: "cnv_9", numberId: "num_3", from: "…02", to: "…01" },
-        ...{ body: "[text]", media: [], timestamp: 1_760_000_000_000 },
+        ...{ timestamp: 1_760_000_000_000, "[hidden]": "2 fields" },
       },
     });
     expect(masked(outbound("failed", { errorMessage: "No such person: Ann" }))).toMatchObject({
-      data: { status: "failed", error: { code: "PROVIDER_SEND_FAILED", message: "[text]" } },
+      data: { status: "failed", error: { code: "PROVIDER_SEND_FAILED", "[hidden]": "2 fields" } },
     });
   });
 
   it("shows nothing of fields that only look like known ones, or of a body that is no JSON", () => {
     const strange = { messageId: "call me", code: "483920", status: "+15550100002", phone: 15_550_100_002 };
-    expect(masked({ ...strange, "+15550100002": [{ note: "Ann" }] })).toEqual({
-      ...{ messageId: "[text]", code: "[text]", status: "…02", phone: "…02" },
-      "…02": [{ note: "[text]" }],
+    expect(masked({ ...strange, "+15550100002": [{ note: "Ann" }], data: { status: "+15550100002" } })).toEqual({
+      ...{ messageId: "[text]", data: { status: "…02" }, "[hidden]": "4 fields" },
     });
     expect(masked("+15550100002 Ann")).toBe("[16 bytes that are not JSON]");
   });

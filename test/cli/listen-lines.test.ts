@@ -3,9 +3,12 @@ import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { EventPrinter, handledShape, handledText, type PrintContext } from "../../src/cli/listen-run.ts";
 import type { WebhookEvent } from "../../src/index.ts";
+import { SERVICE_SHOWS } from "../../src/service/source.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { deferred, memoryBench } from "../receiver/bench.ts";
 
+const MASKED = { reveal: false, shows: SERVICE_SHOWS };
+const REVEALED = { reveal: true, shows: SERVICE_SHOWS };
 const AT = Date.parse("2026-01-01T12:00:00.500Z");
 
 /** The event and its context as a handler gets them. */
@@ -21,7 +24,7 @@ describe("handledShape()", () => {
   it("names the event and its place, and masks its numbers and texts", async () => {
     const inbound = fixtures.inbound({ data: { body: "Call me at 555 0199 22" } });
     const [event, ctx] = await handled(inbound);
-    const shape = handledShape(event, ctx, false);
+    const shape = handledShape(event, ctx, MASKED);
     expect(shape).toMatchObject({
       handled: ctx.identity,
       eventType: "message.inbound",
@@ -37,19 +40,19 @@ describe("handledShape()", () => {
     const text = JSON.stringify(shape);
     for (const secret of [inbound.data.from, inbound.data.to, "Call me", "555 0199"])
       expect(text).not.toContain(secret);
-    expect(handledShape(event, ctx, true).event).toEqual(inbound);
+    expect(handledShape(event, ctx, REVEALED).event).toEqual(inbound);
   });
 
   it("says what was missing, what is late, and which replay was overtaken (RCV-7)", async () => {
     const [event, ctx] = await handled(fixtures.delivery());
-    expect(handledShape(event, ctx, false).missing).toEqual({ from: 1, to: 2 });
+    expect(handledShape(event, ctx, MASKED).missing).toEqual({ from: 1, to: 2 });
     const marks = [
       { replay: false, outOfOrder: true },
       { replay: true, outOfOrder: true },
       { replay: true, outOfOrder: false },
     ].map((mark) => {
       const { meta, rawBody, identity, missing } = ctx;
-      const { late, replay } = handledShape(event, { meta, rawBody, identity, missing, attempt: 2, ...mark }, false);
+      const { late, replay } = handledShape(event, { meta, rawBody, identity, missing, attempt: 2, ...mark }, MASKED);
       return [late, replay];
     });
     expect(marks).toEqual([
@@ -63,7 +66,7 @@ describe("handledShape()", () => {
 describe("handledText()", () => {
   it("is one line, whatever is in the event", async () => {
     const [event, ctx] = await handled(fixtures.delivery({ data: { providerMessageRef: "a\r\nb\u202e\u001b[2J" } }));
-    const text = handledText({ ...handledShape(event, ctx, true), attempt: 2, late: true }, AT);
+    const text = handledText({ ...handledShape(event, ctx, REVEALED), attempt: 2, late: true }, AT);
     expect(text).toMatch(
       /^2026-01-01 12:00:00Z {2}message\.delivery {2}msg_000001 #3 {2}\(attempt 2, late, 1-2 missing\) {2}\{/,
     );
@@ -72,7 +75,7 @@ describe("handledText()", () => {
 
   it("says of an event that belongs to no message what there is", async () => {
     const [event, ctx] = await handled({ eventType: "account.closed" });
-    const shape = handledShape(event, ctx, false);
+    const shape = handledShape(event, ctx, MASKED);
     expect([shape.direction, shape.messageId]).toEqual(["unlaned", null]);
     expect(handledText(shape, AT)).toBe('2026-01-01 12:00:00Z  account.closed  -  {"eventType":"account.closed"}');
   });

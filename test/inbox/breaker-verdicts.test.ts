@@ -1,11 +1,12 @@
 /** What each verdict, and its commit, does to the pause. */
 import { describe, expect, it } from "vitest";
 import { PermanentError } from "../../src/errors.ts";
+import { NOTHING_QUOTED } from "../../src/inbox/masking.ts";
 import { failed, type Verdict } from "../../src/inbox/runner.ts";
 import { Breaker, PROBE_MS } from "../../src/inbox/worker.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 
-const FAILED: Verdict<never> = failed(new Error("database down"), null);
+const FAILED: Verdict<never> = failed(new Error("database down"), NOTHING_QUOTED);
 const HANDLED: Verdict<never> = { kind: "complete", outcome: "handled", effects: [], event: {} as never };
 const WITH_EFFECTS: Verdict<never> = { ...HANDLED, effects: [() => {}] };
 const UNHANDLED: Verdict<never> = { ...HANDLED, outcome: "unhandled" };
@@ -48,7 +49,7 @@ describe("Breaker", () => {
   it("closes at a PermanentError, which says that the handler works", () => {
     const { breaker, fail } = scene();
     fail(20);
-    expect(breaker.ended(1, failed(new PermanentError("no"), null))).toBe("closed");
+    expect(breaker.ended(1, failed(new PermanentError("no"), NOTHING_QUOTED))).toBe("closed");
     expect(breaker.isOpen).toBe(false);
   });
 

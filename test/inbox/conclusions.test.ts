@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { type Completion, reportEnd, reportRetired, type WorkerEvents } from "../../src/inbox/completion.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
+import { NOTHING_QUOTED } from "../../src/inbox/masking.ts";
 import type { EventRecord } from "../../src/inbox/record.ts";
 import { failed } from "../../src/inbox/runner.ts";
 import type { Lease, SettleResult } from "../../src/inbox/store.ts";
@@ -12,7 +13,7 @@ const key = { apiClientId: "apc_7", tag: "outbound", messageId: "m" } as const;
 const lease = { lane: 1, token: 4, event: 3, key, sequence: 2, eventType: "message.sent", attempt: 5 } as Lease;
 const notice = { eventId: 3, lane: key, sequence: 2, eventType: "message.sent" };
 const thrown = new Error("no");
-const verdict = failed(thrown, null);
+const verdict = failed(thrown, NOTHING_QUOTED);
 const failure = { code: "Error", message: "no", durationMs: 1 };
 const dead = { lease, verdict, settle: { kind: "dead", lease, failure, onDead: "continue" }, durationMs: 1 } as const;
 const putBack = { lease, verdict, settle: { kind: "release", lease, delayMs: 0, ran: true }, durationMs: 1 } as const;
@@ -38,7 +39,7 @@ describe("reportEnd() and reportRetired()", () => {
     const { told, ended } = scene();
     ended(dead, "settled");
     expect(told).toEqual([
-      ["failed", notice, { attempt: 5, error: thrown, event: null }],
+      ["failed", notice, { attempt: 5, error: thrown, masking: NOTHING_QUOTED }],
       ["deadLettered", notice, 5, "Error", expect.any(Function)],
       ["ended", 3, "dead"],
     ]);
@@ -72,7 +73,7 @@ describe("reportEnd() and reportRetired()", () => {
   ])("tells of a retired event whose last error is %s that it is dead: %s", (errorCode, code) => {
     const { told, events } = scene();
     const record = { id: 3, lane: key, sequence: 2, eventType: "message.sent", attempts: 12, errorCode };
-    reportRetired(record as EventRecord, events, { reread: () => null });
+    reportRetired(record as EventRecord, events, { reread: () => null, masking: () => NOTHING_QUOTED });
     expect(told).toEqual([
       ["deadLettered", notice, 12, code, expect.any(Function)],
       ["ended", 3, "dead"],

@@ -76,7 +76,7 @@ const QUARANTINED: readonly [QuarantineRecord, QuarantineRecord] = [
       id: 4,
       reason: "invalid_event",
       slot: "next",
-      signer: null,
+      signer: "s2",
       scope: "inbound",
       state: "replayed",
       replayedAs: 5,

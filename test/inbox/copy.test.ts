@@ -1,7 +1,7 @@
 /** Copies between stores in memory; what every store gives and takes is in the store contract. */
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { type CopyOptions, type CopyStore, copyInbox, copyOpen } from "../../src/inbox/copy.ts";
+import { type CopyOptions, type CopyStore, copyInbox, copyOpen, reopenMoved } from "../../src/inbox/copy.ts";
 import type { AuditRecord } from "../../src/inbox/record.ts";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
@@ -26,7 +26,7 @@ async function inboxWith(...messageIds: string[]): Promise<InboxStore<never>> {
   const store = memoryStore({ volatile: true });
   await store.open(openContext(clock, silentLogger));
   const accepts = messageIds.map((messageId) => outbound(clock, messageId, 1));
-  const nothing = { settles: [], quarantines: [], repeats: [] };
+  const nothing = { settles: [], quarantines: [] };
   const quarantineQuota = { maxRows: 1, maxBytes: 1 };
   await store.step({ ...nothing, accepts, quarantineQuota, claim: CLAIM });
   return store;
@@ -65,14 +65,43 @@ describe("copyInbox()", () => {
     expect([await isClosed(from), await isClosed(to)]).toEqual([true, true]);
   });
 
+  it("marks the source when asked, which then opens for a copy to the same place only", async () => {
+    const [from, to] = [await closed("a"), memoryStore({ volatile: true })];
+    expect(await copyInbox({ from, to })).toMatchObject({ moved: false });
+    expect(await copyInbox({ from, to, move: true })).toMatchObject({ moved: true, events: 1 });
+    const opening = await failureOf(from.open(openContext(clock, silentLogger)));
+    expect(opening).toMatchObject({
+      code: "inbox_moved",
+      message: expect.stringMatching(
+        /was moved to memory:: use that one\. To go back, .*"oncehook inbox copy --move".*"oncehook inbox reopen"/,
+      ),
+    });
+    const elsewhere = { ...memoryStore({ volatile: true }), location: "elsewhere:" };
+    expect(await failureOf(copyInbox({ from, to: elsewhere }))).toMatchObject({ code: "inbox_moved" });
+    await reopenMoved(from);
+    await from.open(openContext(clock, silentLogger));
+  });
+
+  it("copies a moved inbox back into a new one", async () => {
+    const [old, now, again] = [await closed("a"), memoryStore({ volatile: true }), memoryStore({ volatile: true })];
+    await copyInbox({ from: old, to: now, move: true });
+    expect(await copyInbox({ from: now, to: again, move: true })).toMatchObject({ moved: true, events: 1 });
+    await again.open(openContext(clock, silentLogger));
+  });
+
+  it("refuses a move that is not said as true or false", async () => {
+    const options = { from: await closed("a"), to: memoryStore(), move: "yes" } as unknown as CopyOptions;
+    expect(await failureOf(copyInbox(options))).toMatchObject({ code: "invalid_option", fields: { option: "move" } });
+  });
+
   it("takes along which entry is which kind of source", async () => {
     const from = await inboxWith("a");
-    await from.admit([{ name: "billing", preset: "stripe" }]);
+    await from.admit([{ name: "billing", preset: "stripe", shows: ["id"] }]);
     const to = memoryStore({ volatile: true });
     await from.close();
     await copyInbox({ from, to });
     await to.open(openContext(clock, silentLogger));
-    const other = [{ name: "billing", preset: "github" }];
+    const other = [{ name: "billing", preset: "github", shows: [] }];
     expect(await failureOf(to.admit(other))).toMatchObject({ code: "wrong_source" });
   });
 
@@ -203,6 +232,68 @@ describe("copyOpen()", () => {
     const again = await copyOpen({ ...stores, onProgress: ({ phase }) => void told.push(phase) }, clock);
     expect(again).toMatchObject({ lanes: 1, lanesBefore: 1 });
     expect(told).toEqual(["compare", "compare"]);
+  });
+
+  it("marks last, and can go on if it ends between the mark and the end of the copy: neither opens until then", async () => {
+    const [from, to] = [await inboxWith("a"), await inboxWith()];
+    const steps: string[] = [];
+    const watched: CopyStore = {
+      ...from,
+      markMoved: (place) => {
+        steps.push("marked");
+        return from.markMoved(place);
+      },
+    };
+    const cut: CopyStore = {
+      ...to,
+      import: (page) => (page.totals === null ? to.import(page) : Promise.reject(new Error("killed"))),
+    };
+    const onProgress = ({ phase }: { readonly phase: string }) => void steps.push(phase);
+    const copying = { from: watched, to: cut, move: true, onProgress };
+    expect(await failureOf(copyOpen(copying, clock))).toMatchObject({ message: "killed" });
+    expect([...new Set(steps)]).toEqual(["copy", "compare", "marked"]);
+    for (const store of [from, to]) await store.close();
+    expect(await failureOf(from.open(openContext(clock, silentLogger)))).toMatchObject({ code: "inbox_moved" });
+    expect(await failureOf(to.open(openContext(clock, silentLogger)))).toMatchObject({ code: "copy_unfinished" });
+    expect(await copyInbox({ from, to, move: true })).toMatchObject({ moved: true, events: 1 });
+    await to.open(openContext(clock, silentLogger));
+  });
+
+  it("takes the mark back if the source was worked on meanwhile, and marks nothing that others have open", async () => {
+    const [from, to] = [await inboxWith("a"), await inboxWith()];
+    const others: CopyStore = { ...from, markMoved: async () => [11, 12] };
+    expect(await failureOf(copyOpen({ from: others, to, move: true }, clock))).toMatchObject({
+      code: "copy_refused",
+      message: expect.stringContaining(
+        "Everything is copied, but a process has it open (11, 12): stop it, and copy again",
+      ),
+    });
+    const marks: (string | null)[] = [];
+    const busy: CopyStore = {
+      ...from,
+      async markMoved(place) {
+        marks.push(place);
+        return [];
+      },
+      async stats() {
+        const stats = await from.stats();
+        return { ...stats, counters: { ...stats.counters, accepted: stats.counters.accepted + marks.length } };
+      },
+    };
+    expect(await failureOf(copyOpen({ from: busy, to, move: true }, clock))).toMatchObject({ code: "copy_refused" });
+    expect(marks).toEqual(["memory:", null]);
+  });
+
+  it("does not tell to empty a target whose copy had ended: receivers may have used it since", async () => {
+    const stores = { from: await inboxWith("a"), to: await inboxWith() };
+    await copyOpen(stores, clock);
+    const accepts = [outbound(clock, "later", 1)];
+    const nothing = { settles: [], quarantines: [] };
+    const quarantineQuota = { maxRows: 1, maxBytes: 1 };
+    await stores.to.step({ ...nothing, accepts, quarantineQuota, claim: CLAIM });
+    const { message } = await failureOf(copyOpen(stores, clock), StoreError);
+    expect(message).toMatch(/The copy had ended before: use only the one that receivers have worked on since/);
+    expect(message).not.toMatch(/empty the target/);
   });
 
   it("stops between two pages with the signal's reason, and goes on later", async () => {

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { KeyringError, PermanentError, SetupError, StoreError } from "../../src/errors.ts";
-import { describeFailure, explained, failureCode } from "../../src/inbox/masking.ts";
+import { describeFailure, explained, failureCode, maskingOf, NOTHING_QUOTED } from "../../src/inbox/masking.ts";
 import { parseEvent } from "../../src/service/parse.ts";
+import { SERVICE_SHOWS } from "../../src/service/source.ts";
 import type { WebhookEvent } from "../../src/service/types.ts";
 import { inboundBody } from "../service/examples.ts";
 
@@ -13,13 +14,17 @@ function inboundWith(body: string): WebhookEvent {
   return parsed.event;
 }
 
+/** Hides what an event of the messaging service may not show. */
+const maskingFor = (event: object | null) =>
+  maskingOf({ event, bytes: 0, head: null, shows: SERVICE_SHOWS, named: [] });
+
 describe("describeFailure()", () => {
   it("keeps code, message and whole milliseconds", () => {
     const error = Object.assign(new Error("connect refused"), { code: "ECONNREFUSED" });
-    expect(describeFailure(error, null, 12.6)).toEqual({
+    expect(describeFailure(error, NOTHING_QUOTED, 12.6)).toEqual({
       ...{ code: "ECONNREFUSED", message: "connect refused", durationMs: 13 },
     });
-    expect(describeFailure(error, null, -0.4).durationMs).toBe(0);
+    expect(describeFailure(error, NOTHING_QUOTED, -0.4).durationMs).toBe(0);
   });
 
   it.each<[unknown, string, string]>([
@@ -43,7 +48,7 @@ describe("describeFailure()", () => {
       "A value that is not an Error was thrown (object).",
     ],
   ])("makes something of %j thrown", (thrown, code, message) => {
-    expect(describeFailure(thrown, null, 0)).toEqual({ code, message, durationMs: 0 });
+    expect(describeFailure(thrown, NOTHING_QUOTED, 0)).toEqual({ code, message, durationMs: 0 });
   });
 
   it("survives what throws when it is looked at", () => {
@@ -55,14 +60,14 @@ describe("describeFailure()", () => {
         throw new Error("message");
       },
     };
-    expect(describeFailure(hostile, inboundWith("Hello there"), 1)).toEqual({
+    expect(describeFailure(hostile, maskingFor(inboundWith("Hello there")), 1)).toEqual({
       ...{ code: "thrown", message: "A value that is not an Error was thrown (object).", durationMs: 1 },
     });
   });
 
   it("cuts messages to 500 characters and codes to 64, and leaves no half character", () => {
     const error = Object.assign(new Error(`${"x".repeat(499)}👍`), { code: "E".repeat(100) });
-    const { code, message } = describeFailure(error, null, 0);
+    const { code, message } = describeFailure(error, NOTHING_QUOTED, 0);
     expect(code).toHaveLength(64);
     expect(message).toHaveLength(500);
     expect(message.isWellFormed()).toBe(true);

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { maskText } from "../../src/inbox/masking.ts";
+import { errorFields, failureCode, MOST_SEARCHED, maskingOf, type Quoted } from "../../src/inbox/masking.ts";
 import { maskNumbers } from "../../src/internal/logger.ts";
 import { parseEvent } from "../../src/service/parse.ts";
+import { SERVICE_SHOWS } from "../../src/service/source.ts";
 import type { WebhookEvent } from "../../src/service/types.ts";
 import { inboundBody } from "../service/examples.ts";
 import { sized } from "../setup/form.ts";
@@ -18,6 +19,16 @@ function unknownWith(data: unknown): WebhookEvent {
   const parsed = parseEvent(Buffer.from(JSON.stringify({ eventType: "message.read", data })));
   if (!parsed.ok) throw new Error(parsed.code);
   return parsed.event;
+}
+
+/** What is kept of an error that says `message` about an event of the messaging service. */
+function maskText(message: string, event: object | null): string {
+  return maskingOf({ event, bytes: 0, head: null, shows: SERVICE_SHOWS, named: [] }).text(message);
+}
+
+/** What hides an event of another source. */
+function other(event: object, more: Partial<Quoted> = {}) {
+  return maskingOf({ event, bytes: 0, head: null, shows: [], named: [], ...more });
 }
 
 /** Texts that are no part of what replaces them. */
@@ -114,7 +125,8 @@ describe("maskText()", () => {
   });
 
   it("takes out every string of an event that an inspector would not show", () => {
-    const event = unknownWith({ note: "late shift", deep: [{ any: ["hidden thing"] }], status: "open", code: "E_42" });
+    const deep = [{ any: ["hidden thing"] }];
+    const event = unknownWith({ note: "late shift", deep, status: "open", error: { code: "E_42" } });
     expect(maskText("late shift, hidden thing, open, E_42", event)).toBe("[text], [text], open, E_42");
   });
 
@@ -146,3 +158,145 @@ describe("maskText()", () => {
     );
   });
 });
+
+describe("maskingOf() an event of any source", () => {
+  it.each<[string, object, string, string]>([
+    ["a key", { members: { "alice@example.com": {} } }, "no alice@example.com", "no [text]"],
+    ["a part of a key", { members: { "alice@example.com": {} } }, "no alice of example", "no [text] of [text]"],
+    [
+      "a key like a field's name",
+      { members: { alice: {}, bob_lee: {} } },
+      "no alice or Bob_Lee",
+      "no [text] or [text]",
+    ],
+    ["a key of a map", { members: new Map([["alice@example.com", 1]]) }, "no alice@example.com", "no [text]"],
+    ["an item of a set", { names: new Set(["Alice Smith"]) }, "no Alice Smith", "no [text]"],
+    ["a key within JSON", { 'a "b" c': 1 }, 'in {"a \\"b\\" c":1}', 'in {"[text]":1}'],
+    ["a number below seven digits", { otp: 482_913 }, "otp 482913, not 482914", "otp [number], not 482914"],
+    ["a number next to letters", { order: 4711 }, "in ORD4711 and ord_4711a", "in ORD[number] and ord_[number]a"],
+    ["a number with a fraction", { sum: -129.95 }, "sum -129.95", "sum -[number]"],
+    ["a large whole number", { id: 4_711_471_147_114_711n }, "id 4711471147114711", "id …11"],
+    ["the end of a number that may be a phone's", { to: 15_550_100_002 }, "ends with 0002", "ends with [text]"],
+    ["a status and a code", { status: "alice.smith", code: "Ab9-Coupon" }, "alice.smith Ab9-Coupon", "[text] [text]"],
+    ["a field of a nested list", { a: [[["deep text"]]] }, "deep text", "[text]"],
+    [
+      "a text of keys like prototypes",
+      JSON.parse('{"__proto__":{"constructor":"hidden text"}}'),
+      "hidden text",
+      "[text]",
+    ],
+  ])("hides %s", (_what, event, message, masked) => {
+    expect(other(event).text(message)).toBe(masked);
+  });
+
+  it.each<[string, object, string]>([
+    ["a number in a longer one", { order: 4711 }, "147110 and 0.47112"],
+    ["a number of three digits", { count: 500 }, "after 500 ms"],
+    [
+      "names of fields that every API has",
+      { customer: 1, email: 2, lineItems: [], error_code: 3 },
+      "email of customer: lineItems, error_code",
+    ],
+    ["a part of a field's name", { metadataFor: 1, preferred_carrier: 2 }, "meta for carrier"],
+  ])("leaves %s", (_what, event, message) => {
+    expect(other(event).text(message)).toBe(message);
+  });
+
+  it("hides kept headers, and the parameters of a kept query", () => {
+    const head = JSON.stringify({
+      "x-link": "https://x.example/reset?t=deadbeef",
+      ":query": "mail=bob%40example.com&n=1",
+    });
+    const masking = other({}, { head });
+    expect(masking.text("link https://x.example/reset?t=deadbeef")).toBe("link [text]");
+    expect(masking.text("for bob@example.com, token deadbeef")).toBe("for [text], token [text]");
+  });
+
+  it("shows the fields that the source names, wherever a value of them stands, and the event's type", () => {
+    const event = {
+      number: 4711,
+      id: "evt_1Nabc",
+      created: 1_760_000_000,
+      data: { object: { id: "in_99", lines: [{ invoice: "in_99" }] } },
+    };
+    const masking = other(event, { shows: ["id", "created", "data.object.id", "number"], named: ["invoice.paid"] });
+    const message = "invoice.paid evt_1Nabc of in_99";
+    expect(masking.text(message)).toBe(message);
+    expect(masking.text("evt_1Nabc at 1760000000")).toBe("evt_1Nabc at …00");
+    expect(other(event).text(message)).toBe("invoice.paid [text] of [text]");
+  });
+
+  it("shows nothing in a named field that is not an id or a word, and of a number two digits", () => {
+    const event = { id: "call me now", ref: "15550100002", order: "order-15550100002" };
+    const masking = other(event, { shows: ["id", "ref", "order"] });
+    expect(masking.text("call me now: 15550100002, order-15550100002")).toBe("[text]: …02, [text]");
+  });
+
+  it("takes no code and no name of an error from the event", () => {
+    const masking = other({ coupon: "Ab9_Secret", person: "Alice", members: { bobby: 1 } });
+    const thrown = Object.assign(new Error("no"), { code: "Ab9_Secret", name: "Alice" });
+    expect(failureCode(thrown, masking)).toBe("thrown");
+    expect(errorFields(thrown, masking)).toMatchObject({ code: "thrown", error: "no" });
+    expect(failureCode(Object.assign(new Error("no"), { code: "bobby" }), masking)).toBe("Error");
+    expect(failureCode(Object.assign(new Error("no"), { code: "no_such_coupon" }), masking)).toBe("no_such_coupon");
+  });
+});
+
+describe("maskingOf() a large event", () => {
+  const LEFT_OUT = "[The message is left out: its event is too large to be searched for what may not be shown.]";
+  const many = (count: number) => ({ texts: Array.from({ length: count }, (_, n) => `text${n}`) });
+
+  it.each<[string, object, Partial<Quoted>, string]>([
+    ["as many values as may be searched", many(MOST_SEARCHED.values - 2), {}, "no [text]"],
+    ["more values", many(MOST_SEARCHED.values - 1), {}, LEFT_OUT],
+    ["more keys", Object.fromEntries(many(MOST_SEARCHED.values).texts.map((text) => [text, 1])), {}, LEFT_OUT],
+    [
+      "a text as long as may be searched",
+      { a: "x".repeat(MOST_SEARCHED.bytes - 10), texts: ["text17"] },
+      {},
+      "no [text]",
+    ],
+    ["a longer text", { a: "x".repeat(MOST_SEARCHED.bytes), texts: ["text17"] }, {}, LEFT_OUT],
+    ["a body as large as may be searched", many(20), { bytes: MOST_SEARCHED.bytes }, "no [text]"],
+    ["a larger body, of which nothing is looked at", notLookedAt(), { bytes: MOST_SEARCHED.bytes + 1 }, LEFT_OUT],
+    ["a getter that throws", notLookedAt(), {}, LEFT_OUT],
+  ])("says instead of a message that it is left out: %s", (_what, event, more, masked) => {
+    expect(other(event, more).text("no text17")).toBe(masked);
+  });
+
+  it("keeps the codes and names of programs, and no other", () => {
+    const masking = other({}, { bytes: MOST_SEARCHED.bytes + 1 });
+    const thrown = (code: string, name: string) => Object.assign(new Error("no"), { code, name });
+    const said = [thrown("ECONNREFUSED", "Error"), thrown("Ab9_Secret", "TypeError"), thrown("ab", "alice")].map(
+      (error) => failureCode(error, masking),
+    );
+    expect(said).toEqual(["ECONNREFUSED", "TypeError", "thrown"]);
+    expect(errorFields(new TypeError("no text17"), masking)).toMatchObject({ error: `TypeError: ${LEFT_OUT}` });
+  });
+
+  it("searches an event once, whatever is asked of an error with causes", () => {
+    let looked = 0;
+    const event = {
+      get text() {
+        looked++;
+        return "text17";
+      },
+    };
+    const masking = other(event);
+    const error = new Error("no text17", { cause: new Error("text17", { cause: new Error("text17 again") }) });
+    expect(errorFields(error, masking)).toMatchObject({
+      error: "Error: no [text]",
+      causes: ["Error: [text]", "Error: [text] again"],
+    });
+    failureCode(error, masking);
+    expect(looked).toBe(1);
+  });
+});
+
+function notLookedAt(): object {
+  return {
+    get text(): string {
+      throw new Error("It was looked at.");
+    },
+  };
+}

@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { PermanentError, RetryAfter } from "../../src/errors.ts";
 import { settleFor } from "../../src/inbox/completion.ts";
+import { NOTHING_QUOTED } from "../../src/inbox/masking.ts";
 import { failed, type Verdict } from "../../src/inbox/runner.ts";
 
 const key = { apiClientId: "apc", tag: "outbound", messageId: "msg" } as const;
 const lease = { lane: 1, token: 2, cursorBefore: null, event: 3, attempt: 1, key };
 const policy = { maxAttempts: 3, onDead: "block" as const, random: () => 0 };
 const run = { durationMs: 5, probeDelayMs: null };
-const verdict = (error: unknown): Verdict<never> => failed(error, null);
+const verdict = (error: unknown): Verdict<never> => failed(error, NOTHING_QUOTED);
 
 describe("settleFor()", () => {
   it("completes with the outcome and the effects", () => {

@@ -1,4 +1,4 @@
-/** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything and an upgrade. */
+/** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything and a rolling upgrade. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,13 +6,7 @@ import { countsOf } from "../outages/verdict.ts";
 import { startPostgres } from "../postgres/server.ts";
 import { breachCounts, breachLines } from "../prove/history.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
-import {
-  type RollingOutcome,
-  type RollingPlace,
-  rollingOnPostgres,
-  rollingOnSqlite,
-  rollOver,
-} from "../upgrade/rolling.ts";
+import { type RollingOutcome, type RollingPlace, rollingOnPostgres, rollingOnSqlite, rollOver } from "./rolling.ts";
 import { crossMachines, type Outage, type Outcome } from "./run.ts";
 import type { Flaw } from "./terms.ts";
 import { findings } from "./verdict.ts";
@@ -27,7 +21,7 @@ const OUTAGES: readonly Outage[] = [
 /** The service's retries end after eight seconds, in the long form after sixteen, so that few outages outlast them, on a busy machine too. */
 const SHORT = { messages: 300, pace: 60, rate: 600, calmMs: 250 };
 const FULL = { messages: 10_000, pace: 70, rate: 300, calmMs: 2_000 };
-/** Events that are acknowledged between two replacements of a process of 0.1.0. */
+/** Events that are acknowledged between two replacements of a process. */
 const BETWEEN = { short: 60, full: 2_000 };
 /** A run in which the verdict must find something. */
 const CARELESS = { messages: 60, pace: 40, rate: 6_000, calmMs: 250 };
@@ -37,7 +31,7 @@ const CARELESS_FLAWS: readonly Flaw[] = ["effect_outside_commit", "acknowledged_
 
 export const acrossMachines: Programme = {
   name: "machines",
-  what: "two processes on different ports share a Postgres inbox: each event once and in order, through outages of everything and a rolling upgrade from 0.1.0",
+  what: "two processes on different ports share a Postgres inbox: each event once and in order, through outages of everything and a rolling upgrade to a later schema",
   async run({ full, say }): Promise<Proof> {
     const server = await startPostgres();
     const saying = (name: string) => (line: string) => say(`${name.padEnd(8)} ${line}`);
@@ -65,7 +59,7 @@ export const acrossMachines: Programme = {
   },
 };
 
-/** Processes of 0.1.0 are replaced under load, on an inbox of each kind. */
+/** Processes of this version are replaced by those of a later one under load, on an inbox of each kind. */
 async function upgraded(url: string, between: number, say: Terms["say"]): Promise<Pick<Proof, "count" | "problems">> {
   const folder = mkdtempSync(join(tmpdir(), "oncehook-machines-"));
   try {
@@ -86,9 +80,10 @@ async function upgraded(url: string, between: number, say: Terms["say"]): Promis
 }
 
 function flawsOf({ breaches, refused, handledBy, crossed }: RollingOutcome): string[] {
-  const { "0.1.0": byOld, this: byThis } = handledBy;
+  const { this: byThis, later: byLater } = handledBy;
   const shown = {
-    [`only ${byOld} events were handled by 0.1.0 and ${byThis} by this version`]: Math.min(byOld, byThis) > 50,
+    [`only ${byThis} events were handled by this version and ${byLater} by the later one`]:
+      Math.min(byThis, byLater) > 50,
     [`only ${crossed} messages were handled by both`]: crossed > 10,
   };
   return [

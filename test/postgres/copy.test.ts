@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { reopenMoved } from "../../src/inbox/copy.ts";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { InboxStore, Lease, Settle, Turn } from "../../src/inbox/store.ts";
 import { copyInbox } from "../../src/index.ts";
@@ -20,6 +21,7 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { sha256Of } from "../../src/testing/contracts/store-bench.ts";
 import { seededRandom } from "../../src/testing/index.ts";
 import { sized } from "../setup/form.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
 /** 20,000 take some 7 s on two idle cores: for a copy that was changed. */
@@ -222,19 +224,54 @@ describe("copyInbox()", () => {
     expect(await copyInbox({ from: source, to })).toMatchObject({ lanes: 1, events: 1, lanesBefore: 1 });
   });
 
-  it("takes along which entry is which kind of source, and refuses processes that know none", async () => {
+  it("takes along which entry is which kind of source", async () => {
     const file = join(directory, "entries.db");
-    const billing = { name: "billing", preset: "stripe" };
+    const billing = { name: "billing", preset: "stripe", shows: ["id"] };
     const from = await open(sqliteStore(file, { minFreeBytes: 0 }));
     await from.admit([billing]);
     await from.close();
     const target = newSchema();
     await copyInbox({ from: sqliteStore(file, { minFreeBytes: 0 }), to: postgresStore(newPool(), { schema: target }) });
-    const [row] = await sql(`select value from ${target}.meta where key = 'min_reader'`);
-    expect(row).toEqual({ value: "7" });
     const to = await open(postgresStore(newPool(), { schema: target, listen: false }));
     expect(await to.admit([])).toEqual([billing]);
     await to.close();
+  });
+
+  it("moves an inbox back into a file, after which Postgres refuses to open, until it is opened again", async () => {
+    const target = newSchema();
+    const source = () => postgresStore(newPool(), { schema: target, listen: false });
+    const inbox = await open(source());
+    await step(inbox as InboxStore<unknown>, { accepts: [eventOf(1, 1)] });
+    await inbox.close();
+    const back = join(directory, "back.db");
+    const to = () => sqliteStore(back, { minFreeBytes: 0 });
+    expect(await copyInbox({ from: source(), to: to(), move: true })).toMatchObject({ moved: true, events: 1 });
+    const refused = { code: "inbox_moved", fields: { movedTo: `sqlite:${back}` } };
+    await expect(open(source())).rejects.toMatchObject(refused);
+    await expect(copyInbox({ from: source(), to: memoryStore({ volatile: true }) })).rejects.toMatchObject(refused);
+    await (await open(to())).close();
+    await reopenMoved(source());
+    await (await open(source())).close();
+  });
+
+  it("refuses a process that read the rules before the inbox was marked, and opens after it", async () => {
+    const target = newSchema();
+    const store = () => postgresStore(newPool(), { schema: target, listen: false });
+    await (await open(store())).close();
+    const marking = new pg.Client({ connectionString: url });
+    await marking.connect();
+    onTestFinished(() => marking.end());
+    // As markMoved() does, which all others wait for before they enter themselves.
+    await marking.query("begin");
+    await marking.query(`select pg_advisory_xact_lock(hashtext('oncehook open "${target}"'))`);
+    const opening = failureOf(open(store()));
+    const waiting = `select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted
+      and pid in (select pid from pg_stat_activity where query like '%open "${target}"%')`;
+    await expect.poll(async () => (await sql(waiting))[0]?.n).toBe(1);
+    await marking.query(`insert into ${target}.meta values ('moved_to', 'elsewhere:')`);
+    await marking.query("commit");
+    expect(await opening).toMatchObject({ code: "inbox_moved", fields: { movedTo: "elsewhere:" } });
+    expect(await sql(`select * from ${target}.instance`)).toEqual([]);
   });
 
   it("refuses a source that a receiver uses, and a target that holds other data", async () => {

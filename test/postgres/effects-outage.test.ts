@@ -22,6 +22,21 @@ function interrupted(write: EffectFunction<PgClient>, lose: (client: PgClient) =
   };
 }
 
+/** A pool of one connection, whose server accepts no writes while `isOn`. */
+function readOnlyPool() {
+  const pool = newPool({ max: 1 });
+  const server = { isOn: false, connections: 0 };
+  pool.on("connect", (client) => {
+    server.connections += 1;
+    if (server.isOn) void client.query("set default_transaction_read_only = on");
+  });
+  const setReadOnly = async () => {
+    server.isOn = true;
+    await pool.query("set default_transaction_read_only = on");
+  };
+  return { pool, server, setReadOnly };
+}
+
 describe("an effect whose connection breaks", () => {
   it("does not use up its event's last attempt, and runs again without its handler", async () => {
     const { schema, notes, write } = await makeNotes();
@@ -79,16 +94,37 @@ describe("an effect whose connection breaks", () => {
   });
 
   it("is unfinished on a server that takes no writes, as one that has become a standby, however often", async () => {
-    const pool = newPool({ max: 1 });
+    const { pool, server, setReadOnly } = readOnlyPool();
     const { store, notes, write } = await openDeskOn(pool);
     const [lease] = await leases(store, "m");
     let runs = 0;
     const refused = complete(lease, (client) => write(`run ${++runs}`)(client));
-    await pool.query("set default_transaction_read_only = on");
+    await setReadOnly();
     for (let time = 1; time <= 7; time++) expect(await ask(store, refused)).toEqual([{ status: "unfinished" }]);
-    await pool.query("set default_transaction_read_only = off");
+    server.isOn = false;
     expect(await settle(store, refused)).toEqual([{ status: "settled" }]);
     expect(await notes()).toEqual([`run ${runs}`]);
+  });
+
+  it.each([
+    ["a function", (text: string, write: (text: string) => EffectFunction<PgClient>) => write(text)],
+    [
+      "declared",
+      (text: string, _: unknown, schema: string) => ({
+        text: `insert into public.${schema}_note values ($1)`,
+        values: [text],
+      }),
+    ],
+  ])("does not use the connection again that led to such a server: %s", async (_name, effectOf) => {
+    const { pool, server, setReadOnly } = readOnlyPool();
+    const { store, notes, write, schema } = await openDeskOn(pool);
+    const [lease] = await leases(store, "m");
+    await setReadOnly();
+    server.isOn = false;
+    const before = server.connections;
+    expect(await settle(store, complete(lease, effectOf("m", write, schema)))).toEqual([{ status: "settled" }]);
+    expect(await notes()).toEqual(["m"]);
+    expect(server.connections).toBe(before + 1);
   });
 
   it("is unfinished on a server whose disk is full", async () => {
@@ -110,15 +146,15 @@ describe("an effect whose connection breaks", () => {
     const hear = ({ name }: Error) => void warnings.push(name);
     process.on("warning", hear);
     onTestFinished(() => void process.off("warning", hear));
-    const pool = newPool({ max: 1 });
+    const { pool, server, setReadOnly } = readOnlyPool();
     const { store, notes, write } = await openDeskOn(pool);
     const ids = Array.from({ length: 12 }, (_, index) => `m${10 + index}`);
     const refused = (await leases(store, ...ids)).map((lease, index) => complete(lease, write(ids[index] ?? "")));
-    await pool.query("set default_transaction_read_only = on");
+    await setReadOnly();
     const unfinished = ids.map(() => ({ status: "unfinished" }));
     // From its second interruption on an effect waits before it is tried again.
     for (let time = 1; time <= 4; time++) expect(await ask(store, ...refused)).toEqual(unfinished);
-    await pool.query("set default_transaction_read_only = off");
+    server.isOn = false;
     expect(await settle(store, ...refused)).toEqual(ids.map(() => ({ status: "settled" })));
     expect(await notes()).toEqual(ids);
     expect(warnings).toEqual([]);

@@ -4,7 +4,7 @@ import { connect, createServer } from "node:net";
 import { TLSSocket } from "node:tls";
 import { getSystemErrorMap } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { isRefusal, isUnanswered, sqlState, storeErrorOf } from "../../src/stores/postgres/failures.ts";
+import { isRefusal, isUnanswered, leadsAstray, sqlState, storeErrorOf } from "../../src/stores/postgres/failures.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { selfSigned } from "../emulator/transport-certificate.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
@@ -63,6 +63,23 @@ describe("what a pooler answers", () => {
       message: expect.stringMatching(fix),
       fields: { sqlState: code },
     });
+  });
+});
+
+describe("leadsAstray()", () => {
+  it.each(["25006", "57P01", "57P02", "57P03", "57P04", "57P05", "08006", "08P01", "25P03"])(
+    "decides by the code, in whatever language the server answers: %s",
+    async (code) => expect(leadsAstray(await raised(code))).toBe(true),
+  );
+
+  it.each(["40001", "40P01", "53100", "53300", "57014", "42P01", "26000"])(
+    "is not a conflict, a full disk or a slow statement, which every connection meets: %s",
+    async (code) => expect(leadsAstray(await raised(code))).toBe(false),
+  );
+
+  it("is not a prepared statement that a pooler has lost", () => {
+    const error = coded("08P01", 'bind message supplies 3 parameters, but prepared statement "lock" requires 0');
+    expect(leadsAstray(Object.assign(error, { severity: "ERROR" }))).toBe(false);
   });
 });
 

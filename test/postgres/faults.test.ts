@@ -117,6 +117,26 @@ describe("a connection whose socket is closed when a turn writes to it", () => {
   });
 });
 
+describe("a connection whose server accepts no writes any more", () => {
+  it("is not used again, as it would be under steady traffic", async () => {
+    const pool = newPool({ max: 1 });
+    const store = postgresStore(pool, { schema: newSchema(), listen: false });
+    await store.open(contextOf());
+    onTestFinished(() => store.close());
+    const step = (id: string, limit = 0) => store.step(turn<PgClient>({ accepts: [event(id)], claim: { limit } }));
+    await step("names");
+    // A pooler may lead an open connection to another server.
+    const becomeReadOnly = () => pool.query("set default_transaction_read_only = on");
+    await becomeReadOnly();
+    await expect(step("m", 1)).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "25006" } });
+    expect(pool.totalCount).toBe(0);
+    expect((await step("m", 1)).accepted).toMatchObject([{ outcome: "accepted" }]);
+    await becomeReadOnly();
+    // The statement that accepts events of new lanes by itself has a second way, on another connection.
+    expect((await step("n")).accepted).toMatchObject([{ outcome: "accepted" }]);
+  });
+});
+
 describe("a pool whose connections are all taken", () => {
   it("answers after five seconds, and gives back what comes later", async () => {
     const clock = createFakeClock();
@@ -215,7 +235,6 @@ describe("a server that is not safe", () => {
   it.each([
     [{ fsync: "off" }, "not_durable", /fsync is off/],
     [{ pages: "off" }, "not_durable", /full_page_writes is off/],
-    [{ standby: true }, "not_durable", /standby/],
     [{ version: 120_022 }, "incompatible_peer", /13 or later; this server is 12/],
   ])("is refused: %j", async (lie, code, message) => {
     const schema = newSchema();

@@ -118,7 +118,8 @@ export class HeldPool implements PgPool {
 
   #note(query: PgQuery | string): void {
     const { name, text } = told(query);
-    if (name !== "notify") this.sent.push(name ?? text);
+    // What a new connection is asked comes at a time of its own too.
+    if (name !== "notify" && !text.includes("pg_is_in_recovery")) this.sent.push(name ?? text);
     if (text === "rollback") this.rollbacks += 1;
   }
 

@@ -17,6 +17,41 @@ describe("two processes that quarantine one body", () => {
     expect(await one.store.stats()).toMatchObject({ gauges: { quarantined: 1 }, counters: { quarantined: 1 } });
   });
 
+  it("let one body give way to each, and hold no more than the quota allows", async () => {
+    const { meet, one, other } = await scene();
+    const quarantineQuota = { maxRows: 2, maxBytes: 1_000, givingWay: ["too_deep"] };
+    const hold = (bench: typeof one, ...texts: readonly string[]) =>
+      bench.step({ quarantines: texts.map((text) => bench.quarantine(text, { reason: "too_deep" })), quarantineQuota });
+    await hold(one, "a", "b");
+    const answers = await meet(
+      "commit",
+      () => hold(one, "c"),
+      () => hold(other, "d"),
+    );
+    const madeRoom = { outcome: "made_room", dropped: 1 };
+    expect(answers.map(({ quarantined }) => quarantined)).toEqual([[madeRoom], [madeRoom]]);
+    const held = (await one.store.findQuarantined({ states: ["held"], limit: 10 })).items;
+    expect(held.map(({ raw }) => Buffer.from(raw ?? []).toString())).toEqual(["d", "c"]);
+    expect((await one.store.stats()).gauges).toMatchObject({ quarantined: 2, quarantinedBytes: 2 });
+  });
+
+  it("let none give way that an operator acts on meanwhile: the delivery comes again", async () => {
+    const { meet, one, other } = await scene();
+    const quarantineQuota = { maxRows: 1, maxBytes: 1_000, givingWay: ["too_deep"] };
+    await one.step({ quarantines: [one.quarantine("a", { reason: "too_deep" })], quarantineQuota });
+    const [row] = (await one.store.findQuarantined({ limit: 1 })).items;
+    const [, answer] = await meet(
+      "commit",
+      () => one.act({ kind: "discard_quarantined", quarantine: row?.id ?? 0 }),
+      () => other.step({ quarantines: [other.quarantine("b", { reason: "too_deep" })], quarantineQuota }),
+      "skips",
+    );
+    expect(answer.quarantined).toEqual(["full"]);
+    const [seen] = (await one.store.findQuarantined({ limit: 1 })).items;
+    expect([seen?.state, Buffer.from(seen?.raw ?? []).toString()]).toEqual(["discarded", "a"]);
+    expect((await one.store.stats()).gauges).toMatchObject({ quarantined: 0, quarantinedBytes: 0 });
+  });
+
   it("refuse it where the second one's quota is used up", async () => {
     const { meet, one, other } = await scene();
     const quarantineQuota = { maxRows: 0, maxBytes: 1_000 };

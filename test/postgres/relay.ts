@@ -13,6 +13,10 @@ export interface Relay {
   hangUp(): void;
   /** Takes nothing more on them. */
   reset(): void;
+  /** Leads new connections to another server. Those that are open stay where they are. */
+  leadTo(url: string): void;
+  /** How many connections lead to this server. */
+  connectionsTo(url: string): number;
 }
 
 /** What pg has beside what the store takes of it. */
@@ -30,9 +34,10 @@ export function askClosed(relay: Relay, client: PgClient, ask: () => Promise<PgR
 }
 
 /** Stands still at first, on a port of its own. */
-export async function makeRelay(): Promise<Relay> {
-  const target = new URL(inject("postgresUrl"));
-  const { port: farPort, hostname } = target;
+export async function makeRelay(first = inject("postgresUrl")): Promise<Relay> {
+  const target = new URL(first);
+  let { port: farPort } = target;
+  const fars = new Map<Socket, string>();
   const sockets = new Set<Socket>();
   const nears = new Set<Socket>();
   let port = 0;
@@ -40,7 +45,9 @@ export async function makeRelay(): Promise<Relay> {
   const start = () =>
     new Promise<void>((resolve) => {
       server = createServer((near) => {
-        const far = connectTo(Number(farPort), hostname);
+        const far = connectTo(Number(farPort), "127.0.0.1");
+        fars.set(far, farPort);
+        far.on("close", () => fars.delete(far));
         nears.add(near.on("close", () => nears.delete(near)));
         for (const [one, other] of [
           [near, far],
@@ -77,5 +84,9 @@ export async function makeRelay(): Promise<Relay> {
   const reset = () => {
     for (const near of nears) near.resetAndDestroy();
   };
-  return { url: target.href, start, stop, hangUp, reset };
+  const leadTo = (url: string) => {
+    farPort = new URL(url).port;
+  };
+  const connectionsTo = (url: string) => [...fars.values()].filter((port) => port === new URL(url).port).length;
+  return { url: target.href, start, stop, hangUp, reset, leadTo, connectionsTo };
 }

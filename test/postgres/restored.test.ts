@@ -16,7 +16,9 @@ async function keep(schema: string): Promise<() => Promise<void>> {
      from pg_sequences where schemaname = '${schema}'`,
   );
   await sql(
-    [`create schema ${kept}`, ...tables.map((name) => `create table ${kept}.${name} as table ${schema}.${name}`)].join(";"),
+    [`create schema ${kept}`, ...tables.map((name) => `create table ${kept}.${name} as table ${schema}.${name}`)].join(
+      ";",
+    ),
   );
   const back = [
     ...tables.map((name) => `delete from ${schema}.${name}`),

@@ -1,14 +1,14 @@
 /** `hmacSource()`: what a scheme must say, and schemes of real providers. */
-import { createHmac } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
-import { type HmacScheme, hmacSource } from "../../src/presets/index.ts";
+import { defineSource, type HmacScheme, hmacSource } from "../../src/presets/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock, incomingOf } from "../../src/testing/index.ts";
 
 const NOW = 1_700_000_000_000;
 const SECRET = "a secret of this provider";
-const scheme: HmacScheme = { preset: "acme", header: "x-signature", lastRetryMs: 0 };
+const scheme: HmacScheme = { preset: "acme", header: "x-signature", identity: "digest", lastRetryMs: 0 };
 
 function receiverOf(given: HmacScheme, secrets = SECRET) {
   const store = memoryStore({ volatile: true });
@@ -75,7 +75,7 @@ describe("hmacSource()", () => {
     const body = '{"id":"id-1","type":"a.thing"}';
     const taken = await answer(given, headers(body), body);
     expect([taken.status, taken.type]).toEqual([200, "a.thing"]);
-    if (given.identity !== undefined) expect(taken.identity).toBe("id-1");
+    if (given.identity !== "digest") expect(taken.identity).toBe("id-1");
     expect((await answer(given, headers(body), `${body} `)).status).toBe(401);
     expect((await answer(given, headers(body), body, `${SECRET}!`)).status).toBe(401);
     for (const name of Object.keys(headers(body)).filter((each) => each !== "x-type")) {
@@ -98,7 +98,14 @@ describe("hmacSource()", () => {
     [{ type: { heder: "x-type" } }, /"type" must be/],
     [{ reference: { header: "X-Id" } }, /"reference" must be/],
     [{ identity: "id" }, /"identity" must be/],
+    // Two pings are not one event because nobody said what tells them apart.
+    [{ identity: undefined }, /"identity" must be .* "digest"/],
     [{ keep: ["X-Id"] }, /lower-case names/],
+    [{ shows: "id" as never }, /Option "shows" must be a list of up to 100 paths/],
+    [{ shows: ["data..id"] }, /Option "shows" must be a list/],
+    [{ shows: [""] }, /Option "shows" must be a list/],
+    [{ shows: [7 as never] }, /Option "shows" must be a list/],
+    [{ shows: Array.from({ length: 101 }, (_, n) => `a${n}`) }, /Option "shows" must be a list/],
     [{ maxBodyBytes: 1e12 }, /33554432/],
     [{ answerMs: Number.NaN }, /"answerMs"/],
     [{ lastRetryMs: undefined }, /"lastRetryMs" must be given/],
@@ -109,6 +116,42 @@ describe("hmacSource()", () => {
     [{ separator: "," }, /separator/],
   ])("refuses %o", (wrong, message) => {
     expect(() => hmacSource({ ...scheme, ...wrong } as HmacScheme)).toThrow(message);
+  });
+
+  it('takes equal bodies for one event only where "digest" was said', async () => {
+    const receiver = receiverOf(scheme);
+    const body = Buffer.from('{"delta":{"users":[1]}}');
+    const send = async () => {
+      const headers = { "x-signature": hmac(body.toString()).digest("hex") };
+      return JSON.parse((await receiver.handle(incomingOf({ method: "POST", headers, body }))).body) as unknown;
+    };
+    expect([await send(), await send()]).toEqual([{ outcome: "handled" }, { outcome: "duplicate" }]);
+    // @ts-expect-error an identity must be said
+    const silent: HmacScheme = { preset: "acme", header: "x-signature", lastRetryMs: 0 };
+    expect(() => hmacSource(silent)).toThrow(expect.objectContaining({ code: "invalid_option" }));
+  });
+
+  it("is not what takes pings: a definition that gives each delivery an identity of its own handles all of them", async () => {
+    const pings = defineSource({
+      preset: "pings",
+      lastRetryMs: 0,
+      verify(head, body, keys) {
+        const signature = Buffer.from(head.header("x-signature") ?? "", "hex");
+        const key = keys.find((each) => each.signed(signature, "sha256", body));
+        return key === undefined ? { ok: false, code: "signature_mismatch" } : { ok: true, key, signedAt: null };
+      },
+      parse: () => ({ ok: true, event: {} }),
+      identify: () => randomUUID(),
+      describe: () => ({ type: "ping" }),
+    });
+    const store = memoryStore({ volatile: true });
+    const receiver = createReceiver({ store, source: pings({ secrets: SECRET }) });
+    let handled = 0;
+    receiver.onAny(() => void handled++);
+    const headers = { "x-signature": hmac("{}").digest("hex") };
+    for (let n = 0; n < 3; n++) await receiver.handle(incomingOf({ method: "POST", headers, body: Buffer.from("{}") }));
+    await receiver.drain();
+    expect(handled).toBe(3);
   });
 
   it("reads keys in base64 and hex, and refuses other texts for them", async () => {

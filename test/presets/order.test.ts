@@ -458,6 +458,37 @@ describe("lanes by arrival, and others", () => {
     }
   });
 
+  it("reports no conflict where the source reads the same event from other bytes, and one where it reads another", async () => {
+    const acme = defineSource<{ id: string; at?: Date }>({
+      preset: "acme",
+      lastRetryMs: 0,
+      keep: ["x-zone"],
+      verify: (_head, _body, [key]) =>
+        key === undefined ? { ok: false, code: "no_key" } : { ok: true, key, signedAt: null },
+      parse(body, kept) {
+        const [id = "", at = ""] = Buffer.from(body).toString().trim().split(";");
+        if (at === "") throw new Error("no time");
+        return { ok: true, event: { id, at: new Date(`${at}${kept.header("x-zone")}`) } };
+      },
+      identify: ({ id }) => id,
+      describe: () => ({ type: "any" }),
+    });
+    for (const store of [memory(), sqlite()]) {
+      const receiver = createReceiver({ store, source: acme({ secrets: "a secret of many characters" }), ...common });
+      onTestFinished(() => receiver.stop());
+      receiver.onAny(() => {});
+      const send = async (text: string, zone: string) => {
+        const bytes = Buffer.from(text);
+        await receiver.handle({ method: "POST", headers: { "x-zone": zone }, readBody: () => ({ ok: true, bytes }) });
+        return (await receiver.inbox.stats()).counters.conflicts;
+      };
+      expect(await send("1;2026-01-01T00:00:00", "Z")).toBe(0);
+      expect(await send("1;2026-01-01T00:00:00\n", "Z")).toBe(0);
+      expect(await send("1;2026-01-01T02:00:00", "+02:00")).toBe(0);
+      expect(await send("1;2026-01-01T02:00:00", "Z")).toBe(1);
+    }
+  });
+
   it("shopify() orders by updated_at", async () => {
     const receiver = createReceiver({ store: sqlite(), source: shopify({ secrets: TEST_SECRETS.shopify }), ...common });
     onTestFinished(() => receiver.stop());

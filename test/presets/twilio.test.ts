@@ -176,6 +176,42 @@ describe("a captured webhook of twilio()", () => {
     expect(seen.map(({ type }) => type)).toEqual(["call.completed"]);
   });
 
+  it("is no conflict with fields that are written in other ways, and one with others", async () => {
+    const { receiver, seen, handle } = receiving();
+    const call = { AccountSid: "AC1", CallSid: "CA1", CallStatus: "completed", Called: "+1 555 é", Caller: "+2" };
+    const { headers, body } = signedRequest(call, { source: "twilio", url: URL });
+    const send = (form: string | Uint8Array) =>
+      handle(incomingOf({ method: "POST" as const, headers, body: Buffer.from(form) }));
+    await send(body);
+    const pairs = Buffer.from(body).toString().split("&");
+    const [first = ""] = pairs;
+    for (const spelled of [
+      pairs.toReversed().join("&"),
+      ...pairs.map((pair) => `${pair}&${pairs.join("&")}`),
+      ...[...first].map((_, at) =>
+        [`${first.slice(0, at)}%${first.charCodeAt(at).toString(16)}${first.slice(at + 1)}`, ...pairs.slice(1)].join(
+          "&",
+        ),
+      ),
+      Buffer.from(body).toString().replaceAll("+", "%20"),
+      Buffer.from(body).toString().replaceAll("%2B", "%2b"),
+      `&&${pairs.join("&&")}&`,
+    ])
+      expect(await send(spelled.replace("%3d", "="))).toEqual(ACCEPTED);
+    expect(seen).toHaveLength(1);
+    const { duplicates, conflicts } = (await receiver.inbox.stats()).counters;
+    expect([duplicates > 15, conflicts]).toEqual([true, 0]);
+    await send("AccountSidAC1=&CallSid=CA1&CallStatus=completed&Called=%2B1 555 é&Caller=%2B2");
+    expect((await receiver.inbox.stats()).counters.conflicts).toBe(1);
+  });
+
+  it("shows the values of a repeated field as they are signed: each once, in their order", async () => {
+    const { seen, handle } = receiving();
+    const { headers } = signedRequest("a=1&a=2&b=3", { source: "twilio", url: URL });
+    await handle(incomingOf({ method: "POST", headers, body: Buffer.from("a=2&a=1&a=2&b=3&b=3") }));
+    expect(seen).toMatchObject([{ event: { a: ["1", "2"], b: "3" } }]);
+  });
+
   it("is a repeat with a field that is repeated", async () => {
     const { receiver, seen, handle } = receiving();
     const call = { AccountSid: "AC1", CallSid: "CA1", CallStatus: "completed" };
@@ -200,6 +236,37 @@ describe("a captured webhook of twilio()", () => {
     const incoming = { ...incomingOf({ method: "POST" as const, headers, body: evil }), url: `/webhooks?${query}` };
     expect((await handle(incoming))[0]).toBe(401);
     expect(seen).toEqual([]);
+  });
+
+  describe("with a text that its author wrote", () => {
+    const statusOf = (n: number) => `MessageSidSM${`${n}`.padStart(32, "a")}MessageStatusdelivered`;
+    const Body = `hi${[1, 2, 3].map((n) => `${statusOf(n)}Z`).join("")}`;
+    const incoming = { AccountSid: "AC1", Body, From: "+1", MessageSid: SID, SmsStatus: "received" };
+    const signed = (url: string) => signedRequest(incoming, { source: "twilio", url }).headers;
+    const all = Object.entries(incoming).flat().join("");
+    const cut = (n: number) => {
+      const at = all.indexOf(statusOf(n));
+      const [sid, rest] = [`SM${`${n}`.padStart(32, "a")}`, all.slice(at + statusOf(n).length)];
+      const text = all.slice("AccountSidAC1Body".length, at);
+      return `${new URLSearchParams({ AccountSid: "AC1", Body: text, MessageSid: sid, MessageStatus: "delivered", [rest]: "" })}`;
+    };
+
+    it("becomes each status that the text names, and Twilio's own is then reported as a conflict (decision 45)", async () => {
+      const { receiver, seen, handle, send } = receiving();
+      for (const n of [1, 2, 3])
+        await handle(incomingOf({ method: "POST" as const, headers: signed(URL), body: Buffer.from(cut(n)) }));
+      expect(seen.map(({ type }) => type)).toEqual(Array(3).fill("message.delivered"));
+      await send(fixtures.twilio({ id: `SM${"1".padStart(32, "a")}` }));
+      expect(seen).toHaveLength(3);
+      expect((await receiver.inbox.stats()).counters).toMatchObject({ duplicates: 1, conflicts: 1 });
+    });
+
+    it("is refused at the URL of the statuses, if messages come in at another one", async () => {
+      const { seen, handle } = receiving();
+      const headers = signed("https://example.com/messages");
+      expect((await handle(incomingOf({ method: "POST" as const, headers, body: Buffer.from(cut(1)) })))[0]).toBe(401);
+      expect(seen).toEqual([]);
+    });
   });
 
   it("cannot be given another status", async () => {

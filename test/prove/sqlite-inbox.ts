@@ -45,8 +45,7 @@ interface EventRow {
   readonly message: string;
   readonly sequence: number;
   readonly kind: string;
-  /** An inbox of version 0.1 has no such column. */
-  readonly identity?: string | null;
+  readonly identity: string | null;
   readonly state: number;
   readonly outcome: number | null;
   readonly attempts: number;
@@ -95,7 +94,7 @@ function storedIn(db: SqliteDatabase): readonly StoredEvent[] {
        join oncehook_kind k on k.id = e.kind order by e.id`,
     )
     .all() as EventRow[];
-  return rows.map(({ client, tag, message, kind, identity = null, state, outcome, ...rest }) =>
+  return rows.map(({ client, tag, message, kind, identity, state, outcome, ...rest }) =>
     storedEventOf({
       ...{ ...rest, eventType: kind, identity, state: stateWord(state), outcome: outcomeWord(outcome) },
       lane: { apiClientId: client, tag: tagWord(tag), messageId: message },

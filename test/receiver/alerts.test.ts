@@ -3,11 +3,21 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Alert, type AlertOptions, createReceiver, PermanentError, verifySignature } from "../../src/index.ts";
+import {
+  type Alert,
+  type AlertOptions,
+  createReceiver,
+  type Keyring,
+  PermanentError,
+  verifySignature,
+} from "../../src/index.ts";
+import { github, slack } from "../../src/presets/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { deferred, HOUR, MINUTE, memoryBench, newInboxFile, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound } from "./events.ts";
+
+const ALERT_SECRET = "the-secret-of-alerts-32-bytes-ok";
 
 const SECOND = 1_000;
 const LOOK = 10 * SECOND;
@@ -329,9 +339,14 @@ describe("alerts to a URL", () => {
 
   it("are JSON, signed so that verifySignature() takes them", async () => {
     const { got, url } = await server();
-    const { clock } = await postedTo({ to: url, secret: SECRET, when: { deadLetters: 1 } }, () => got.length === 1);
+    const { clock } = await postedTo(
+      { to: url, secret: ALERT_SECRET, when: { deadLetters: 1 } },
+      () => got.length === 1,
+    );
     const [{ headers, body }] = got as [(typeof got)[0]];
-    expect(verifySignature({ headers, body: Buffer.from(body), secrets: SECRET, now: clock.now() })).toMatchObject({
+    expect(
+      verifySignature({ headers, body: Buffer.from(body), secrets: ALERT_SECRET, now: clock.now() }),
+    ).toMatchObject({
       ok: true,
     });
     const alert = JSON.parse(body) as Alert;
@@ -352,7 +367,7 @@ describe("alerts to a URL", () => {
   it.each([500, 302])("are sent again after an answer of %s, and the log names the host alone", async (status) => {
     const { got, url, state } = await server();
     state.status = status;
-    const bench = await postedTo({ to: url, secret: SECRET, when: { deadLetters: 1 } }, () => got.length === 1);
+    const bench = await postedTo({ to: url, secret: ALERT_SECRET, when: { deadLetters: 1 } }, () => got.length === 1);
     await expect.poll(() => bench.codes().includes("alert_not_sent")).toBe(true);
     const line = bench.log.find(({ fields }) => fields.code === "alert_not_sent");
     expect(line?.fields).toMatchObject({ to: new URL(url).host, reason: `http_${status}` });
@@ -369,7 +384,9 @@ describe("alerts to a URL", () => {
   });
 
   it("say the network's code where nobody answers", async () => {
-    const bench = sqliteBench({ alerts: { to: "http://127.0.0.1:1/", secret: SECRET, when: { deadLetters: 1 } } });
+    const bench = sqliteBench({
+      alerts: { to: "http://127.0.0.1:1/", secret: ALERT_SECRET, when: { deadLetters: 1 } },
+    });
     await bench.receiver.onAny(failing).start();
     await bench.deliver(inbound());
     await bench.clock.advance(LOOK);
@@ -406,8 +423,13 @@ describe("a mistake in alerts", () => {
     ["a URL without a secret", { to: url, when }, 'Option "alerts.secret" must be a text of at least 16 bytes'],
     ["a short secret", { to: url, when, secret: "short" }, 'Option "alerts.secret" is 5 bytes long'],
     ["a secret for a function", { to, when, secret: SECRET }, 'Option "alerts.secret" is for a URL: leave it out'],
+    [
+      "the webhook secret",
+      { to: url, when, secret: SECRET },
+      'Option "alerts.secret" is also a secret of the webhooks that are received',
+    ],
     ["a format for a function", { to, when, format: "json" }, 'Option "alerts.format" is for a URL: leave it out'],
-    ["an unknown format", { to: url, when, secret: SECRET, format: "xml" }, 'must be one of "json", "slack"'],
+    ["an unknown format", { to: url, when, secret: ALERT_SECRET, format: "xml" }, 'must be one of "json", "slack"'],
   ])("reports how %s must be written", (_, alerts, message) => {
     const store = memoryStore({ volatile: true });
     expect(() => createReceiver({ secrets: SECRET, store, alerts: alerts as AlertOptions })).toThrow(message);
@@ -417,6 +439,41 @@ describe("a mistake in alerts", () => {
     const store = memoryStore({ volatile: true });
     const slack = { to: "https://hooks.slack.com/services/T/B/x", when };
     expect(() => createReceiver({ secrets: SECRET, store, alerts: slack })).not.toThrow();
+  });
+});
+
+describe("a secret of alerts that is also one of the webhooks", () => {
+  const alerts = { to: "https://alerts.example.com/hook", when: { deadLetters: 1 }, secret: ALERT_SECRET };
+  const store = () => memoryStore({ volatile: true });
+  const validUntil = Date.now() + HOUR;
+  const refused = expect.objectContaining({ code: "invalid_secret", fields: { option: "alerts.secret" } });
+
+  it.each<[string, Keyring]>([
+    ["with a line break", `${ALERT_SECRET}\n`],
+    ["among those in use", { current: [SECRET, ALERT_SECRET] }],
+    ["that was replaced", { current: SECRET, previous: { secret: ALERT_SECRET, validUntil } }],
+    ["that comes next", { current: SECRET, next: { secret: ALERT_SECRET, apiClientId: "apc_1" } }],
+    ["of one kind", { inbound: SECRET, delivery: ALERT_SECRET }],
+  ])("is refused: %s", (_, secrets) => {
+    expect(() => createReceiver({ secrets, store: store(), alerts })).toThrow(refused);
+  });
+
+  it("is refused of each source", () => {
+    const [ours, theirs] = [github({ secrets: SECRET }), slack({ secrets: { current: SECRET, next: ALERT_SECRET } })];
+    expect(() => createReceiver({ sources: { ours, theirs }, store: store(), alerts })).toThrow(refused);
+    expect(() => createReceiver({ source: theirs, store: store(), alerts })).toThrow(refused);
+    expect(() => createReceiver({ source: ours, store: store(), alerts })).not.toThrow();
+  });
+
+  it("is not looked for where secrets are read later", () => {
+    let reads = 0;
+    const secrets = () => {
+      reads++;
+      return ALERT_SECRET;
+    };
+    expect(() => createReceiver({ secrets, store: store(), alerts })).not.toThrow();
+    expect(() => createReceiver({ source: github({ secrets }), store: store(), alerts })).not.toThrow();
+    expect(reads).toBe(0);
   });
 });
 

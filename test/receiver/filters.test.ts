@@ -168,7 +168,8 @@ describe("a filter that fails", () => {
       () => createReceiver({ secrets: TEST_SECRET, store, filter }),
       () => service({ secrets: TEST_SECRET, filter }),
       () => stripe({ secrets: TEST_SECRETS.stripe, filter }),
-      () => hmacSource({ preset: "acme", header: "x-sign", lastRetryMs: 0 })({ secrets: "s", filter }),
+      () =>
+        hmacSource({ preset: "acme", header: "x-sign", identity: "digest", lastRetryMs: 0 })({ secrets: "s", filter }),
     ])
       expect(make).toThrow(expect.objectContaining(wrong));
   });

@@ -1,13 +1,13 @@
 /** An inbox in the hands of somebody who is no receiver. */
 import { hash } from "node:crypto";
-import Database from "better-sqlite3";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { copyInbox, openInbox, PermanentError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { DAY, newInboxFile, recordedLog, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
@@ -81,9 +81,7 @@ describe("openInbox()", () => {
     const { receiver, file } = sqliteBench();
     await receiver.inbox.stats();
     await receiver.stop();
-    const db = new Database(file);
-    db.exec("update oncehook_meta set value = value - 1 where key = 'schema'");
-    db.close();
+    onTestFinished(becomeLater());
     for (const wish of [{}, { migrate: "check" }] as const) {
       const opened = openInbox({ store: sqliteStore(file), logger, ...wish });
       expect(await failureOf(opened)).toMatchObject({ code: "migration_needed" });

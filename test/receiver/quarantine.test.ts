@@ -57,7 +57,61 @@ describe.each([
     expect(await receiver.inbox.discardQuarantined(oldest?.id ?? 0)).toMatchObject({ ok: true });
     expect((await deliver("one more")).status).toBe(200);
   });
+
+  it.each([
+    ["__proto__", (n: number) => `{"n":${n},"__proto__":{}}`],
+    ["65 levels", (n: number) => `${n}${"[".repeat(65)}${"]".repeat(65)}`],
+    ["a key twice", (n: number) => `{"n":${n},"n":${n}}`],
+  ])("lets the oldest give way, where a provider's user can cause them: %s", async (_name, body) => {
+    const { deliver, receiver, clock, codes, log } = makeBench();
+    const flood = async (from: number, count: number) => {
+      for (let at = from; at < from + count; at += 100) {
+        const answers = Array.from({ length: Math.min(100, from + count - at) }, (__, index) =>
+          deliver(body(at + index)),
+        );
+        for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+      }
+    };
+    const isFull = async () => (await receiver.health()).reasons.includes("quarantine_full");
+    // First what an upgrade or a correction can still read.
+    expect((await deliver(junk)).status).toBe(200);
+    await flood(0, 999);
+    expect([await isFull(), receiver.counters.quarantine_dropped]).toEqual([false, undefined]);
+    await flood(999, 250);
+    expect([await isFull(), receiver.counters.quarantine_dropped]).toEqual([true, 250]);
+    expect(codes().filter((code) => code === "quarantine_dropped")).toHaveLength(1);
+    expect(log.find(({ fields }) => fields.code === "quarantine_dropped")).toMatchObject({ level: "error" });
+    const { gauges } = await receiver.inbox.stats();
+    expect(gauges.quarantined).toBe(1_000);
+    const oldest = (await receiver.inbox.findQuarantined({ states: ["held"], limit: 1_000 })).items.slice(-2);
+    expect(oldest.map(({ raw }) => Buffer.from(raw ?? []).toString())).toEqual([body(250), junk]);
+    // They are seen all the same.
+    const gone = (await receiver.inbox.findQuarantined({ states: ["discarded"], limit: 1_000 })).items;
+    expect(gone.map(({ raw }) => raw)).toEqual(Array(250).fill(null));
+    // It counts for an hour, and is over once nothing is held.
+    await clock.advance(3_600_000);
+    expect(await isFull()).toBe(false);
+    await flood(2_000, 1);
+    expect([await isFull(), codes().filter((code) => code === "quarantine_dropped").length]).toEqual([true, 2]);
+  });
+
+  it("says in health() that it is full, and no longer once nothing is held", async () => {
+    const { deliver, receiver, clock } = makeBench();
+    for (let row = 0; row < 1_000; row += 100)
+      await Promise.all(Array.from({ length: 100 }, (__, index) => deliver(`junk ${row + index}`)));
+    expect((await receiver.health()).reasons).not.toContain("quarantine_full");
+    expect((await deliver("one more")).status).toBe(503);
+    expect((await receiver.health()).reasons).toContain("quarantine_full");
+    for await (const { id } of heldBodies(receiver)) await receiver.inbox.discardQuarantined(id);
+    expect((await receiver.health()).reasons).not.toContain("quarantine_full");
+    await clock.advance(1);
+  });
 });
+
+/** Of one page: all that fit into a quota. */
+async function* heldBodies(receiver: Pick<Receiver<never>, "inbox">) {
+  yield* (await receiver.inbox.findQuarantined({ states: ["held"], limit: 1_000 })).items;
+}
 
 describe("the quota of the quarantine", () => {
   const MIB = 1024 * 1024;

@@ -71,6 +71,7 @@ describe("createReceiver() with a secret store", () => {
       slots({ next: { secret: NEXT, since: clock.now(), rotatedAtBefore: null, hadSecret: true } }),
       1,
     );
+    await clock.advance(2_000);
     expect((await deliver(inbound({ messageId: "m 2" }), { secret: NEXT })).status).toBe(200);
     expect(receiver.counters).toEqual({ "slot:current": 1, "slot:next": 1 });
   });

@@ -1,137 +1,246 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
 import type { CompiledKeyring } from "../../src/service/keyring.ts";
+import type { KeyringContext, KeyringSource } from "../../src/sources/keyring-provider.ts";
 import { LookUpsCrowded } from "../../src/sources/keyring-provider.ts";
-import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
+import type { FakeClock } from "../../src/testing/fake-clock.ts";
+import { MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
+
+/** What a request that comes now is told. */
+async function asked(
+  { source, clock }: { readonly source: KeyringSource<CompiledKeyring>; readonly clock: FakeClock },
+  context: KeyringContext,
+  seen: CompiledKeyring,
+): Promise<CompiledKeyring | null> {
+  return source.reread(context, seen, clock.monotonic());
+}
+
+const ended = (answer: Promise<CompiledKeyring | null>) =>
+  answer.then(
+    () => "waited",
+    (error: unknown) => (error instanceof LookUpsCrowded ? "turned away" : "failed"),
+  );
+
+const count = (ends: readonly string[], end: string) => ends.filter((each) => each === end).length;
 
 describe("reread()", () => {
   it("gives the rotated keyring to all who waited, by one read", async () => {
     let secret = SECRET;
-    const { source, reads } = setUp(async () => secret);
-    const seen = await source.read({});
+    const bench = setUp(async () => secret);
+    const seen = await bench.source.read({});
     secret = OTHER_SECRET;
-    const fresher = await Promise.all(Array.from({ length: 50 }, () => source.reread({}, seen)));
+    await bench.clock.advance(2_000);
+    const fresher = await Promise.all(Array.from({ length: 50 }, () => asked(bench, {}, seen)));
     expect(fresher.every((keyring) => keyring !== null && keyring.version !== seen.version)).toBe(true);
-    expect(reads).toHaveLength(2);
-    expect(await source.reread({}, seen)).toBe(fresher[0]);
-    expect(reads).toHaveLength(2);
+    expect(bench.reads).toHaveLength(2);
+    expect(await asked(bench, {}, seen)).toBe(fresher[0]);
+    expect(bench.reads).toHaveLength(2);
   });
 
-  it("loses nothing over 50 rotations that are 10 s apart (RCV-9)", async () => {
+  it("says no without a read, and at once, where the keyring was read after the request came", async () => {
+    const { source, clock, reads } = setUp(async () => SECRET);
+    const cameAt = clock.monotonic();
+    await clock.advance(1);
+    const seen = await source.read({});
+    expect(source.reread({}, seen, cameAt)).toBeNull();
+    expect(reads).toHaveLength(1);
+  });
+
+  it("never says no by what was read before the request came: it waits until it may read again", async () => {
+    let secret = SECRET;
+    const bench = setUp(async () => secret);
+    const seen = await bench.source.read({});
+    await bench.clock.advance(5_000);
+    // A forgery, whose read brings nothing new.
+    expect(await asked(bench, {}, seen)).toBeNull();
+    secret = OTHER_SECRET;
+    await bench.clock.advance(1);
+    const answers: unknown[] = [];
+    void asked(bench, {}, seen).then((fresher) => answers.push(fresher));
+    await bench.clock.advance(1_998);
+    expect(answers).toEqual([]);
+    await bench.clock.advance(1);
+    expect(answers).toEqual([await bench.source.read({})]);
+    expect(bench.reads).toHaveLength(3);
+  });
+
+  it("loses nothing over 50 rotations that are 2 s apart (RCV-9)", async () => {
     let rotation = 0;
-    const { source, clock } = setUp(async () => `${SECRET}-${rotation}`);
-    let seen = await source.read({});
+    const bench = setUp(async () => `${SECRET}-${rotation}`);
+    let seen = await bench.source.read({});
     for (rotation = 1; rotation <= 50; rotation++) {
-      await clock.advance(10_000);
-      const fresher = await source.reread({}, seen);
+      await bench.clock.advance(2_000);
+      const fresher = await asked(bench, {}, seen);
       expect(fresher).not.toBeNull();
       seen = fresher ?? seen;
     }
   });
 
-  it("reads at most once per 10 s and tenant: a flood of forgeries costs 6 reads a minute", async () => {
-    const { source, clock, reads } = setUp(async () => SECRET);
-    await source.read({});
+  it("reads at most once per 2 s and tenant: a flood of forgeries costs 30 reads a minute", async () => {
+    const bench = setUp(async () => SECRET);
+    const seen = await bench.source.read({});
+    const answers = [];
     for (let elapsed = 0; elapsed < MINUTE; elapsed += 50) {
-      const keyring = await source.read({});
-      expect(await source.reread({}, keyring)).toBeNull();
-      await clock.advance(50);
+      await bench.clock.advance(50);
+      answers.push(asked(bench, {}, await bench.source.read({})));
     }
-    expect(reads).toHaveLength(1 + 6);
+    await bench.clock.advance(2_000);
+    expect(new Set(await Promise.all(answers))).toEqual(new Set([null]));
+    expect(await bench.source.read({})).toBe(seen);
+    expect(bench.reads).toHaveLength(1 + 30);
   });
 
   it("lets no more than 128 wait for a provider that hangs, so that others are worked on (RCV-4)", async () => {
     const { answer, waiting } = pending();
     let hold = false;
-    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
-    const seen = await source.read({});
+    const bench = setUp(() => (hold ? answer() : SECRET));
+    const seen = await bench.source.read({});
     hold = true;
-    const ends: string[] = [];
-    const ask = () =>
-      source.reread({}, seen).then(
-        () => ends.push("waited"),
-        (error) => ends.push(error instanceof LookUpsCrowded ? "turned away" : "failed"),
-      );
-    // The first one reads itself.
-    const asked = Array.from({ length: 200 }, ask);
+    await bench.clock.advance(2_000);
+    const first = Array.from({ length: 200 }, () => ended(asked(bench, {}, seen)));
     await settle();
-    expect(ends).toEqual(Array.from({ length: 200 - 129 }, () => "turned away"));
     waiting[0]?.resolve(SECRET);
-    await Promise.all(asked);
-    expect(ends.filter((end) => end === "waited")).toHaveLength(129);
-    hold = false;
-    expect(await source.reread({}, atHand(source.read({})))).toBeNull();
+    expect(count(await Promise.all(first), "waited")).toBe(128);
     // Their places are free: as many may wait again, though for no more than one look-up.
-    hold = true;
-    await clock.advance(30_000);
-    source.read({});
-    ends.length = 0;
-    const again = Array.from({ length: 200 }, ask);
+    await bench.clock.advance(30_000);
+    bench.source.read({});
+    const second = Array.from({ length: 200 }, () => ended(asked(bench, {}, seen)));
     await settle();
-    expect(ends).toEqual(Array.from({ length: 200 - 128 }, () => "turned away"));
-    waiting.at(-1)?.resolve(SECRET);
-    await settle();
-    waiting.at(-1)?.resolve(SECRET);
-    await Promise.all(again);
+    waiting[1]?.resolve(SECRET);
+    expect(count(await Promise.all(second), "turned away")).toBe(200 - 128);
   });
 
-  it("lets no more than 128 wait with their bodies in all, for whichever tenants' reads", async () => {
+  it("lets no more than 128 wait with their bodies, but always a few of each tenant", async () => {
     const { answer, waiting } = pending();
     let hold = false;
-    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
-    const tenants = ["a", "b"].map((tenant) => ({ tenant }));
-    const [seen] = await Promise.all(tenants.map((context) => source.read(context)));
+    const bench = setUp(() => (hold ? answer() : SECRET));
+    const seen = await bench.source.read({ tenant: "a" });
+    for (const tenant of ["b", "c"]) await bench.source.read({ tenant });
     hold = true;
-    await clock.advance(30_000);
-    for (const context of tenants) source.read(context);
-    const asked = tenants.flatMap((context) =>
-      Array.from({ length: 100 }, () =>
-        source.reread(context, seen as CompiledKeyring).catch((error: unknown) => error instanceof LookUpsCrowded),
-      ),
+    await bench.clock.advance(2_000);
+    const all = ["a", "b", "c"].map((tenant) =>
+      Array.from({ length: 100 }, () => ended(asked(bench, { tenant }, seen))),
     );
     await settle();
     for (const { resolve } of waiting) resolve(OTHER_SECRET);
-    const turnedAway = (await Promise.all(asked)).filter((end) => end === true);
-    expect(turnedAway).toHaveLength(200 - 128);
+    const ends = await Promise.all(all.map((each) => Promise.all(each)));
+    expect(ends.map((each) => count(each, "waited"))).toEqual([100, 28, 4]);
   });
 
-  it("has one read in flight in all; the next tenant waits for it and then takes its turn", async () => {
+  it("reads for a request that cannot wait too: its repeat meets the new keyring", async () => {
     const { answer, waiting } = pending();
     let hold = false;
-    const { source, reads } = setUp((context) => (hold ? answer() : `${SECRET}-${context.tenant}`));
-    const a = await source.read({ tenant: "a" });
-    const b = await source.read({ tenant: "b" });
-    const c = await source.read({ tenant: "c" });
+    const bench = setUp(() => (hold ? answer() : SECRET));
+    const contexts = ["a", "b"].map((tenant) => ({ tenant }));
+    const [seen] = await Promise.all(contexts.map((context) => bench.source.read(context)));
     hold = true;
-    reads.length = 0;
-    const rereads = [
-      source.reread({ tenant: "a" }, a),
-      source.reread({ tenant: "b" }, b),
-      source.reread({ tenant: "c" }, c),
-    ];
+    await bench.clock.advance(2_000);
+    const flood = Array.from({ length: 200 }, () => ended(asked(bench, { tenant: "a" }, seen as CompiledKeyring)));
+    const others = Array.from({ length: 10 }, () => ended(asked(bench, { tenant: "b" }, seen as CompiledKeyring)));
     await settle();
-    expect(reads).toEqual([{ tenant: "a" }]);
-    waiting[0]?.resolve(OTHER_SECRET);
+    expect(bench.reads.slice(2)).toEqual(contexts);
+    for (const { resolve } of waiting) resolve(OTHER_SECRET);
+    await Promise.all([...flood, ...others]);
+    expect((await bench.source.read({ tenant: "b" })).version).not.toBe(seen?.version);
+  });
+
+  it("reads for 8 tenants at once; the others take their turns", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const bench = setUp(({ tenant }) => (hold ? answer() : `${SECRET}-${tenant}`));
+    const tenants = Array.from({ length: 10 }, (_, index) => ({ tenant: `t${index}` }));
+    const seen = await Promise.all(tenants.map((context) => bench.source.read(context)));
+    hold = true;
+    await bench.clock.advance(2_000);
+    bench.reads.length = 0;
+    const answers = tenants.map((context, index) => asked(bench, context, seen[index] as CompiledKeyring));
     await settle();
-    expect(reads).toEqual([{ tenant: "a" }, { tenant: "b" }]);
-    waiting[1]?.resolve(OTHER_SECRET);
-    const results = await Promise.all(rereads);
-    expect(results.map((keyring) => keyring !== null)).toEqual([true, true, false]);
+    expect(bench.reads).toEqual(tenants.slice(0, 8));
+    waiting[3]?.resolve(OTHER_SECRET);
+    await settle();
+    expect(bench.reads).toEqual(tenants.slice(0, 9));
+    for (let turn = 0; turn < 10; turn++) waiting[turn]?.resolve(OTHER_SECRET);
+    await settle();
+    waiting[9]?.resolve(OTHER_SECRET);
+    expect((await Promise.all(answers)).every((fresher) => fresher !== null)).toBe(true);
+    expect(bench.reads).toEqual(tenants);
+  });
+
+  it("is not used up by forgeries for other tenants: each has its own turn, and Node suspects no leak", async () => {
+    const warnings: string[] = [];
+    const hear = ({ name }: Error) => void warnings.push(name);
+    process.on("warning", hear);
+    onTestFinished(() => void process.off("warning", hear));
+    const bench = setUp(async ({ tenant }) => (tenant === "t0" ? secret : SECRET));
+    let secret = SECRET;
+    const contexts = Array.from({ length: 200 }, (_, index) => ({ tenant: `t${index}` }));
+    const seen: CompiledKeyring[] = [];
+    for (const context of contexts) seen.push(await bench.source.read(context));
+    const forgeries = async () => {
+      for (const [index, context] of contexts.entries())
+        if (index > 0) void ended(asked(bench, context, seen[index] as CompiledKeyring));
+      await bench.clock.advance(100);
+    };
+    await bench.clock.advance(2_000);
+    await forgeries();
+    secret = OTHER_SECRET;
+    const answer = asked(bench, { tenant: "t0" }, seen[0] as CompiledKeyring);
+    await forgeries();
+    expect((await answer)?.version).not.toBe(seen[0]?.version);
+    for (let second = 0; second < 3; second++) await forgeries();
+    await settle();
+    expect(warnings).toEqual([]);
+  });
+
+  it("lets nobody wait for longer than 5 s, however many tenants come first", async () => {
+    const { answer } = pending();
+    let hold = false;
+    const bench = setUp(() => (hold ? answer() : SECRET));
+    const contexts = Array.from({ length: 40 }, (_, index) => ({ tenant: `t${index}` }));
+    const seen: CompiledKeyring[] = [];
+    for (const context of contexts) seen.push(await bench.source.read(context));
+    hold = true;
+    await bench.clock.advance(2_000);
+    const answers = contexts.map((context, index) => ended(asked(bench, context, seen[index] as CompiledKeyring)));
+    // Each read of 8 ends after 2 s, because the provider hangs.
+    await bench.clock.advance(5_000);
+    const ends = await Promise.all(answers);
+    expect([count(ends, "failed"), count(ends, "turned away")]).toEqual([16, 24]);
+  });
+
+  it("gives invented names no place of a tenant's", async () => {
+    const { answer, waiting } = pending();
+    let hold = false;
+    const bench = setUp(({ tenant }) => (hold && tenant !== "t" ? answer() : tenant === "t" ? SECRET : undefined));
+    const seen = await bench.source.read({ tenant: "t" });
+    const names = Array.from({ length: 300 }, (_, index) => ({ tenant: `x${index}` }));
+    const unknown: CompiledKeyring[] = [];
+    for (const name of names) unknown.push(await bench.source.read(name));
+    hold = true;
+    await bench.clock.advance(2_000);
+    const invented = names.map((name, index) => ended(asked(bench, name, unknown[index] as CompiledKeyring)));
+    expect(await asked(bench, { tenant: "t" }, seen)).toBeNull();
+    for (let turn = 0; turn < 128; turn++) {
+      await settle();
+      for (const { resolve } of waiting.splice(0)) resolve(undefined);
+    }
+    expect(count(await Promise.all(invented), "turned away")).toBe(300 - 128);
   });
 
   it("reads again when a refresh that was under way brings the keyring of before the rotation", async () => {
     const { answer, waiting } = pending();
     let hold = false;
-    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
-    const seen = await source.read({});
+    const bench = setUp(() => (hold ? answer() : SECRET));
+    const seen = await bench.source.read({});
     hold = true;
-    await clock.advance(30_000);
-    source.read({});
-    const reread = source.reread({}, seen);
+    await bench.clock.advance(30_000);
+    bench.source.read({});
+    await bench.clock.advance(1);
+    const reread = asked(bench, {}, seen);
     await settle();
     waiting[0]?.resolve(SECRET);
-    await settle();
+    await bench.clock.advance(1_999);
     waiting[1]?.resolve(OTHER_SECRET);
     expect(await reread).not.toBeNull();
   });
@@ -139,44 +248,62 @@ describe("reread()", () => {
   it("rejects after 2 s when the provider hangs, keeping the last keyring (RCV-4)", async () => {
     const { answer } = pending();
     let hold = false;
-    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
-    const seen = await source.read({});
+    const bench = setUp(() => (hold ? answer() : SECRET));
+    const seen = await bench.source.read({});
     hold = true;
-    const rejected = expect(source.reread({}, seen)).rejects.toBeInstanceOf(KeyringError);
-    await clock.advance(2_000);
+    await bench.clock.advance(2_000);
+    const rejected = expect(asked(bench, {}, seen)).rejects.toBeInstanceOf(KeyringError);
+    await bench.clock.advance(2_000);
     await rejected;
-    expect(atHand(source.read({}))).toBe(seen);
+    expect(bench.source.read({})).toBe(seen);
   });
 
   it("rejects while the provider fails, also when it may not be asked again yet (RCV-4)", async () => {
     let works = true;
-    const { source, clock, reads } = setUp(() => {
+    const bench = setUp(() => {
       if (!works) throw new Error("down");
       return SECRET;
     });
-    const seen = await source.read({});
+    const seen = await bench.source.read({});
     works = false;
+    await bench.clock.advance(2_000);
     for (let second = 0; second < 5; second++) {
-      await expect(source.reread({}, seen)).rejects.toBeInstanceOf(KeyringError);
-      await clock.advance(1_000);
+      await expect(asked(bench, {}, seen)).rejects.toBeInstanceOf(KeyringError);
+      await bench.clock.advance(1_000);
     }
-    expect(reads).toHaveLength(2);
+    expect(bench.reads).toHaveLength(2);
     works = true;
-    await clock.advance(10_000);
-    expect(await source.reread({}, seen)).toBeNull();
+    await bench.clock.advance(10_000);
+    expect(await asked(bench, {}, seen)).toBeNull();
   });
 
-  it("rejects once it is closed", async () => {
-    const { source } = setUp(() => SECRET);
-    const seen = await source.read({});
-    source.close();
-    await expect(source.reread({}, seen)).rejects.toBeInstanceOf(KeyringError);
+  it("rejects once it is closed, also those that wait for their turn", async () => {
+    const bench = setUp(() => SECRET);
+    const seen = await bench.source.read({});
+    await bench.clock.advance(1);
+    const waiting = asked(bench, {}, seen);
+    bench.source.close();
+    await expect(waiting).rejects.toBeInstanceOf(KeyringError);
+    await expect(asked(bench, {}, seen)).rejects.toBeInstanceOf(KeyringError);
+    await bench.clock.advance(2_000);
+    expect(bench.reads).toHaveLength(1);
   });
 
-  it("answers null for a tenant it never read", async () => {
-    const { source, reads } = setUp(() => SECRET);
-    const seen = await source.read({});
-    expect(await source.reread({ tenant: "x" }, seen)).toBeNull();
-    expect(reads).toHaveLength(1);
+  it("reads a tenant whose keyring is not kept any more", async () => {
+    const bench = setUp(() => SECRET);
+    const seen = await bench.source.read({});
+    expect((await asked(bench, { tenant: "x" }, seen))?.keys).toHaveLength(1);
+    expect(bench.reads).toEqual([{}, { tenant: "x" }]);
+  });
+
+  it("does not take a new tenant for unknown because it was unknown before the request came", async () => {
+    let isKnown = false;
+    const bench = setUp(() => (isKnown ? SECRET : undefined));
+    const unknown = await bench.source.read({ tenant: "x" });
+    isKnown = true;
+    await bench.clock.advance(1);
+    const answer = asked(bench, { tenant: "x" }, unknown);
+    await bench.clock.advance(1_999);
+    expect((await answer)?.keys).toHaveLength(1);
   });
 });

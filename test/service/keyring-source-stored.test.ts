@@ -97,10 +97,25 @@ describe("createKeyringSource() of a secret store", () => {
   });
 
   it("re-reads on a mismatch (RCV-9)", async () => {
-    const { source, store } = await setUpStore(30_000);
+    const { source, store, clock } = await setUpStore(30_000);
     const seen = await source.read({});
     await store.write("delivery", stored(OTHER_SECRET), 1);
-    expect((await source.reread({ tenant: "a" }, seen))?.version).not.toBe(seen.version);
+    await clock.advance(2_000);
+    const fresher = await source.reread({ tenant: "a" }, seen, clock.monotonic());
+    expect(fresher?.version).not.toBe(seen.version);
+  });
+
+  it("lets a request that waits to read again go on by the next background refresh", async () => {
+    const { source, store, clock, reads } = await setUpStore();
+    const seen = await source.read({});
+    await clock.advance(1);
+    const waiting = source.reread({}, seen, clock.monotonic());
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await source.background?.refresh();
+    expect((await waiting)?.version).not.toBe(seen.version);
+    const before = reads();
+    await clock.advance(2_000);
+    expect(reads()).toBe(before);
   });
 
   it("serves the last keyring for 10 minutes while the store fails, then rejects (RCV-4)", async () => {
@@ -154,11 +169,12 @@ describe("createKeyringSource() of a store that reads an older revision after a 
   }
 
   it("goes on with the newer one, and answers 503 to what it does not fit (RCV-4, RCV-9)", async () => {
-    const { source, log, give } = setUpAnswers();
+    const { source, clock, log, give } = setUpAnswers();
     const newer = await give(SECRET, 2);
+    await clock.advance(1);
     expect(await give(OTHER_SECRET, 1)).toBe(newer);
     expect(log.join()).toContain("an older revision of the delivery secrets");
-    await expect(source.reread({}, await source.read({}))).rejects.toThrow(KeyringError);
+    await expect(source.reread({}, await source.read({}), clock.monotonic())).rejects.toThrow(KeyringError);
     expect(await give(OTHER_SECRET, 3)).not.toBe(newer);
   });
 

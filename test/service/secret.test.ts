@@ -34,6 +34,10 @@ describe("isSameSecret()", () => {
     expect(isSameSecret("schlüssel", "schlüssel")).toBe(true);
   });
 
+  it("takes an empty text for no secret, also where nothing else is expected", () => {
+    expect(isSameSecret("", "")).toBe(false);
+  });
+
   it.each(["the-secre", "the-secret ", "the-Secret", "", "THE-SECRET", "the-secret\u0000"])(
     "takes %j for another one",
     (given) => {

@@ -1,9 +1,15 @@
+import { existsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { Effect, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
 import { driverOver } from "../../src/internal/sqlite-driver.ts";
-import { type SqliteDatabase, type SqliteStoreOptions, sqliteStore } from "../../src/stores/sqlite.ts";
+import {
+  type SqliteDatabase,
+  type SqliteStatement,
+  type SqliteStoreOptions,
+  sqliteStore,
+} from "../../src/stores/sqlite.ts";
 import { nodeSqliteStandIn } from "../internal/node-sqlite-stand-in.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { contextOf, event, turn } from "./sqlite-turns.ts";
@@ -256,6 +262,75 @@ describe("effects", () => {
     },
   );
 
+  it.each([
+    ["the inbox's", () => ({})],
+    ["the user's", (effects: SqliteDatabase) => ({ effects })],
+  ])(
+    "are refused settings that would outlive them, however they are written, on %s connection",
+    async (_whose, options) => {
+      const path = makePath();
+      const user = makeNotes(path);
+      const kept: { setting?: SqliteStatement; commit?: SqliteStatement; own?: SqliteDatabase } = {};
+      const onOpen = (db: SqliteDatabase) => {
+        kept.setting = db.prepare("pragma cell_size_check = 1");
+        kept.commit = db.prepare("commit");
+        kept.own = db;
+      };
+      const store = (await open(sqliteStore(path, { ...options(user), onOpen }))) as Store;
+      const settings = () =>
+        ["query_only", "busy_timeout", "locking_mode", "foreign_keys"].map((name) =>
+          kept.own?.pragma(name, { simple: true }),
+        );
+      let before: unknown[] = [];
+      const [lease] = await leases(store, "m");
+      const looks = () => {
+        before = settings();
+      };
+      const texts = [
+        "pragma query_only = 1",
+        "PRAGMA main.busy_timeout(60000);",
+        "select 1; pragma locking_mode = exclusive",
+        '/* so */ pragma "foreign_keys" = on',
+        "attach ':memory:' as other",
+        "detach other",
+      ];
+      const refused = {
+        status: "effect_failed",
+        error: { code: "invalid_argument", message: expect.stringContaining("last longer") },
+      };
+      const attempts = [
+        ...texts.flatMap((sql) => [
+          (db: SqliteDatabase) => db.exec(sql),
+          (db: SqliteDatabase) => db.prepare(sql),
+          { text: sql, values: [] },
+        ]),
+        (db: SqliteDatabase) => db.pragma("query_only = 1"),
+        (db: SqliteDatabase) => db.pragma("main.busy_timeout(60000)"),
+        (_db: SqliteDatabase) => kept.setting?.run(),
+      ];
+      for (const effect of attempts) {
+        const { settled } = await store.step(turn({ settles: [complete(lease!, looks, write("half"), effect)] }));
+        expect(settled, JSON.stringify(effect) ?? String(effect)).toMatchObject([refused]);
+      }
+      const committed = complete(lease!, write("half"), (_db) => kept.commit?.run());
+      expect((await store.step(turn({ settles: [committed] }))).settled).toMatchObject([
+        { status: "effect_failed", error: { message: expect.stringContaining("COMMIT") } },
+      ]);
+      expect(notesIn(user)).toEqual([]);
+      const allowed = (db: SqliteDatabase) => {
+        db.exec("pragma user_version = 7; pragma defer_foreign_keys = on; pragma main.table_info(note)");
+        expect(db.pragma("table_info(note)")).toHaveLength(1);
+        expect(settings()).toEqual(before);
+      };
+      expect((await store.step(turn({ settles: [complete(lease!, allowed, write("whole"))] }))).settled).toEqual([
+        { status: "settled" },
+      ]);
+      expect([notesIn(user), user.pragma("user_version", { simple: true })]).toEqual([["whole"], 7]);
+      await store.close();
+      user.close();
+    },
+  );
+
   it.each(["commit", "commit; begin"])("says what an effect that runs %j does wrong", async (sql) => {
     const path = makePath();
     const store = await open(sqliteStore(path));
@@ -401,6 +476,66 @@ describe("what ORMs do with better-sqlite3's connection", () => {
     for (const late of kept) expect(late).toThrow(/has returned/);
     expect(notesIn(notes)).toEqual(["whole"]);
     notes.close();
+  });
+});
+
+describe("better-sqlite3's other ways from a statement to its connection", () => {
+  type Own = Database.Database;
+  /** As better-sqlite3 names them; its types leave out the second. */
+  const ways: [string, (db: Own) => unknown][] = [
+    ["statement.database", (db) => db.prepare("select 1").database],
+    ["transaction().database", (db) => (db.transaction(() => {}) as unknown as { readonly database: Own }).database],
+    ["exec()", (db) => db.exec("select 1")],
+    ["function()", (db) => db.function("oncehook_one", () => 1)],
+    ["raw().database", (db) => db.prepare("select 1").raw().database],
+  ];
+
+  it.each(ways)("lead back to the guarded one: %s", async (_way, from) => {
+    const path = makePath();
+    const notes = makeNotes(path);
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const kept: Own[] = [];
+    const leaves = (lent: SqliteDatabase) => {
+      write("half")(lent);
+      const found = from(lent as Own) as Own;
+      expect(found === lent).toBe(true);
+      kept.push(found);
+      found.exec("commit");
+    };
+    const { settled } = await store.step(turn({ settles: [complete(lease!, leaves)] }));
+    expect(settled).toMatchObject([{ status: "effect_failed", error: { message: expect.stringContaining("COMMIT") } }]);
+    expect(notesIn(notes)).toEqual([]);
+    for (const db of kept) expect(() => write("late")(db as SqliteDatabase)).toThrow(/has returned/);
+    notes.close();
+  });
+
+  it.each<[string, (db: Own) => unknown]>([
+    ["defaultSafeIntegers()", (db) => db.defaultSafeIntegers()],
+    ["unsafeMode()", (db) => db.unsafeMode()],
+  ])("do not change how the inbox's own statements work: %s", async (_what, change) => {
+    const path = makePath();
+    const onOpen = (db: SqliteDatabase) => void change(db as Own);
+    await expect(sqliteStore(path, { onOpen }).open(contextOf())).rejects.toMatchObject({ code: "invalid_argument" });
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const effect = (db: SqliteDatabase) => void change(db as Own);
+    expect((await store.step(turn({ settles: [complete(lease!, effect)] }))).settled).toMatchObject([
+      { status: "effect_failed", error: { code: "invalid_argument" } },
+    ]);
+    expect(await store.find({ limit: 1 })).toMatchObject({ items: [{ id: 1 }] });
+  });
+
+  it("do not begin a backup, which would go on after the effect and hold what is rolled back", async () => {
+    const path = makePath();
+    const store = await open(sqliteStore(path));
+    const [lease] = await leases(store, "m");
+    const copy = makePath();
+    const effect = (db: SqliteDatabase) => void (db as Own).backup(copy);
+    expect((await store.step(turn({ settles: [complete(lease!, effect)] }))).settled).toMatchObject([
+      { status: "effect_failed", error: { message: expect.stringContaining("backup()") } },
+    ]);
+    expect(existsSync(copy)).toBe(false);
   });
 });
 

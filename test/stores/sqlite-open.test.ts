@@ -1,16 +1,15 @@
-import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { StoreError } from "../../src/errors.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { refuseIncompatible } from "../../src/internal/sqlite-driver.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/connection.ts";
 import { asStoreError } from "../../src/stores/sqlite/failures.ts";
-import { MIGRATIONS, migrate } from "../../src/stores/sqlite/schema.ts";
 import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
 
@@ -248,6 +247,28 @@ describe("migrations", () => {
     await open(sqliteStore(path), { migrate: "check" });
   });
 
+  it("brings an inbox of the version before to its schema once, though two open it at once, beside a process of that version", async () => {
+    const path = makePath();
+    const older = await open(sqliteStore(path));
+    await older.step(turn({ accepts: [event("m", 1)] }));
+    onTestFinished(becomeLater());
+    const checked = sqliteStore(path).open(contextOf({ migrate: "check" }));
+    await expect(checked).rejects.toMatchObject({ code: "migration_needed", fields: { schema: 1, newest: 2 } });
+    const [newer] = await Promise.all([open(sqliteStore(path)), open(sqliteStore(path))]);
+    const db = new Database(path, { readonly: true });
+    const meta = "select key, value from oncehook_meta where key in ('schema', 'min_reader') order by key";
+    expect(db.prepare(meta).raw().all()).toEqual([
+      ["min_reader", 1],
+      ["schema", 2],
+    ]);
+    db.close();
+    await older.step(turn({ accepts: [event("m", 2)] }));
+    const { leases } = await newer.step(turn({ claim: { limit: 1 } }));
+    expect(leases).toMatchObject([{ sequence: 1, attempt: 1 }]);
+    expect((await newer.stats()).counters.accepted).toBe(2);
+    await open(sqliteStore(path), { migrate: "check" });
+  });
+
   it("opens an inbox of a newer version that only added to it, and works", async () => {
     const path = makePath();
     const store = sqliteStore(path);
@@ -271,31 +292,6 @@ describe("migrations", () => {
     db.exec("update oncehook_meta set value = 99 where key in ('schema', 'min_reader')");
     db.close();
     await expect(sqliteStore(path).open(contextOf())).rejects.toMatchObject({ code: "inbox_too_new" });
-  });
-});
-
-describe("migration 4", () => {
-  const body = (text: string, scope: string, signer: string) => ({
-    ...{ reason: "invalid_json", slot: "current", scope, signer, signedAt: 1, trace: null },
-    ...{ digest: createHash("sha256").update(text).digest(), raw: Buffer.from(text) },
-  });
-
-  it("counts what older versions quarantined for each secret of its slot and scope, before and after it", async () => {
-    const path = makePath();
-    const older = new Database(path);
-    migrate(older, "auto", MIGRATIONS.slice(0, 3));
-    const insert = `insert into oncehook_quarantine (digest, reason, slot, scope, state, signed, accepted, bytes, raw)
-      values (?, 'invalid_json', 'current', 'inbound', 0, 1, 1, 1, '{')`;
-    older.prepare(insert).run("before the migration");
-    const store = await open(sqliteStore(path));
-    older.prepare(insert).run("after the migration");
-    const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
-    const quarantines = [body("a", "inbound", "s1"), body("b", "inbound", "s2"), body("c", "delivery", "s3")];
-    expect((await store.step(turn({ quarantines, quarantineQuota }))).quarantined).toEqual(["full", "full", "held"]);
-    older.exec("update oncehook_quarantine set state = 2 where signer is null");
-    const again = { quarantines: quarantines.slice(0, 2), quarantineQuota };
-    expect((await store.step(turn(again))).quarantined).toEqual(["held", "held"]);
-    older.close();
   });
 });
 

@@ -3,13 +3,13 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { inspect } from "node:util";
 import Database from "better-sqlite3";
-import { describe, expect, it, test } from "vitest";
+import { describe, expect, it, onTestFinished, test } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { MIGRATIONS, migrate } from "../../src/stores/sqlite/schema.ts";
 import { type SqliteDriver, type SqliteSecretsOptions, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { secretStoreContract } from "../../src/testing/contracts/secret-store.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { failureOf } from "../support/failure-of.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { makePath, open } from "./sqlite-place.ts";
 import { createSealing, FULL, makeKeyFile, NEXT, OLD, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
 import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
@@ -214,26 +214,15 @@ describe("the file", () => {
   });
 });
 
-describe("migration 2", () => {
-  const SCHEMA_1 = MIGRATIONS.slice(0, 1);
-
-  /** A file with an inbox as the version before left it. */
-  function makeOlder(path: string): void {
-    const db = new Database(path);
-    migrate(db, "auto", SCHEMA_1);
-    db.close();
-  }
-
+describe("a schema of a later version", () => {
   it('is asked for by migrate: "check", of the inbox and of the secrets, and made by "auto"', async () => {
     const path = makePath();
-    makeOlder(path);
+    await (await open(sqliteStore(path))).close();
+    onTestFinished(becomeLater());
     const secrets = secretsAt(path, { migrate: "check" });
-    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "migration_needed" });
-    const checked = sqliteStore(path).open(contextOf({ migrate: "check" }));
-    await expect(checked).rejects.toMatchObject({
-      code: "migration_needed",
-      fields: { schema: 1, newest: MIGRATIONS.length },
-    });
+    const needed = { code: "migration_needed", fields: { schema: 1, newest: 2 } };
+    expect(await failureOf(secrets.read("inbound"))).toMatchObject(needed);
+    await expect(sqliteStore(path).open(contextOf({ migrate: "check" }))).rejects.toMatchObject(needed);
     await secretsAt(path).write("inbound", SLOTS, 0);
     expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
     await open(sqliteStore(path), { migrate: "check" });
@@ -241,25 +230,30 @@ describe("migration 2", () => {
 
   it("leaves the inbox to the version before: it opens the file and changes nothing", async () => {
     const path = makePath();
+    const undo = becomeLater();
+    onTestFinished(undo);
     await secretsAt(path).write("inbound", SLOTS, 0);
+    undo();
+    await open(sqliteStore(path), { migrate: "check" });
     const db = new Database(path);
-    migrate(db, "check", SCHEMA_1);
     const meta = "select key, value from oncehook_meta where key in ('schema', 'min_reader') order by key";
     expect(db.prepare(meta).raw().all()).toEqual([
       ["min_reader", 1],
-      ["schema", MIGRATIONS.length],
+      ["schema", 2],
     ]);
     db.close();
   });
 
-  it("keeps what the version before had accepted", async () => {
+  it("keeps what the version before had stored", async () => {
     const path = makePath();
-    makeOlder(path);
-    const older = new Database(path);
-    older.exec("insert into oncehook_audit (at, by, act, detail) values (1, 'somebody', 'erase', '{}')");
-    older.close();
+    const older = await open(sqliteStore(path));
+    await older.step(turn({ accepts: [event("m")] }));
+    await secretsAt(path).write("inbound", SLOTS, 0);
+    await older.close();
+    onTestFinished(becomeLater());
     const store = await open(sqliteStore(path));
-    expect(await store.audit(10)).toHaveLength(1);
+    expect((await store.find({ limit: 10 })).items).toHaveLength(1);
+    expect(await secretsAt(path, { migrate: "check" }).read("inbound")).toEqual({ ...SLOTS, revision: 1 });
   });
 });
 

@@ -1,9 +1,10 @@
 /**
- * The process that is killed at one of its system calls: opens (or makes, or migrates) the inbox, accepts and handles, copies its
- * log into the file, prunes what is a month old, and closes. It says on its standard output what it acknowledged.
+ * The process that is killed at one of its system calls, of a later version: opens (or makes, or migrates) the inbox, accepts and
+ * handles, copies its log into the file, prunes what is a month old, and closes. It says on its standard output what it acknowledged.
  */
 import { writeSync } from "node:fs";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { BEGIN, DAY_MS, deliver, deliveriesOf, identityOfEvent, PHASES, type Phase } from "./deliveries.ts";
 import type { ChildOptions } from "./point.ts";
 import { receiverOn } from "./receiver.ts";
@@ -14,6 +15,7 @@ const LONG_IDLE_MS = 125_000;
 const PRUNING = { handledBodiesMs: 0, otherBodiesMs: 0, identitiesMs: 30 * DAY_MS, deadMs: 90 * DAY_MS, batch: 20 };
 
 const { path, seed, answersFirst } = JSON.parse(process.argv[2] ?? "{}") as ChildOptions;
+becomeLater();
 const clock = createFakeClock(BEGIN);
 const { store, receiver } = receiverOn(path, clock);
 

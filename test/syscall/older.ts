@@ -1,8 +1,6 @@
-/** An inbox as the first version left it: its schema, and events that were acknowledged and not handled. */
+/** An inbox as this version leaves it to a later one: its schema, and events that were acknowledged and not handled. */
 import Database from "better-sqlite3";
-import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { takeBack } from "../support/older-schema.ts";
 import { BEGIN, deliver, deliveriesOf, PHASES } from "./deliveries.ts";
 import { receiverOn } from "./receiver.ts";
 
@@ -17,7 +15,6 @@ export async function makeOlderInbox(path: string, seed: number): Promise<void> 
   });
   await receiver.stop();
   if (refused.length > 0) throw new Error(`The older inbox answered ${refused.join(", ")}.`);
-  takeBack(path, 1);
 }
 
 /** The schema that the file at `path` has. */
@@ -29,5 +26,3 @@ export function schemaOf(path: string): number {
     db.close();
   }
 }
-
-export const NEWEST_SCHEMA = MIGRATIONS.length;

@@ -4,12 +4,13 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { traced } from "../durability/strace.ts";
 import { type Breach, breachesOf } from "../prove/history.ts";
 import { contentsAsLeft, contentsOf } from "../prove/sqlite-inbox.ts";
 import { BEGIN, DAY_MS, deliver, deliveriesOf, identitiesOf, identityOfEvent, PHASES } from "./deliveries.ts";
-import { NEWEST_SCHEMA, schemaOf } from "./older.ts";
+import { schemaOf } from "./older.ts";
 import { receiverOn } from "./receiver.ts";
 
 /** From the repository's root. */
@@ -129,7 +130,7 @@ async function judge(terms: Terms & ChildOptions, { said, isKilled, copyPath }: 
 
   const problems = [...again.problems, ...said.filter((line) => line.startsWith("answered"))];
   for (const { integrity } of [left, end]) if (integrity !== "ok") problems.push(`the file is damaged: ${integrity}`);
-  if (schemaOf(path) !== NEWEST_SCHEMA) problems.push(`the inbox has schema ${schemaOf(path)}`);
+  if (schemaOf(path) !== MIGRATIONS.length) problems.push(`the inbox has schema ${schemaOf(path)}`);
   return { isKilled, step: stepOf(said) ?? firstStepOf(terms), acknowledged: acknowledged.size, breaches, problems };
 }
 

@@ -6,6 +6,7 @@ import { seededRandom } from "../../src/testing/index.ts";
 import { straceIsMissing } from "../durability/strace.ts";
 import { breachCounts, breachLines } from "../prove/history.ts";
 import type { Programme, Proof } from "../prove/programme.ts";
+import { becomeLater } from "../support/later-version.ts";
 import { makeOlderInbox } from "./older.ts";
 import { CALLS, type Fate, killAt, type Point, pointsOf, type Terms } from "./point.ts";
 
@@ -21,7 +22,7 @@ const MOST_MISSED = 0.05;
 /** What a process does when it is killed. Copying is that of the log into the file, which closing does as well. */
 const STEPS = ["making", "migrating", "working", "copying", "pruning", "closing"];
 
-/** A point of one of the two ways to begin: without an inbox, and with one of the first version. */
+/** A point of one of the two ways to begin: without an inbox, and with one of the version before. */
 interface Place extends Point {
   readonly name: "new" | "older";
   readonly terms: Terms;
@@ -35,10 +36,13 @@ export const syscall: Programme = {
     const missing = straceIsMissing();
     if (missing !== null) return { count: 0, unit, problems: [`left out: ${missing}`] };
     const seed = Number(process.env.SEED ?? 20_251_120);
+    let undo = () => {};
     const folder = await mkdtemp(join(tmpdir(), "oncehook-older-"));
     try {
       const older = join(folder, "inbox.db");
       await makeOlderInbox(older, seed);
+      // As the process that is killed: what it leaves is opened here.
+      undo = becomeLater();
       const places = await placesOf({ new: null, older }, seed, say);
       const wanted = full ? FULL : SHORT;
       const outcome = await killAll(choose(places, wanted, seededRandom(seed)), seed);
@@ -50,6 +54,7 @@ export const syscall: Programme = {
       if (!control.kinds.has("lost")) problems.push("what was answered before it was stored was not seen missing");
       return { count: outcome.kills, unit, problems };
     } finally {
+      undo();
       await rm(folder, { recursive: true, force: true });
     }
   },

@@ -69,11 +69,12 @@ const FIXES: Readonly<Record<string, string>> = {
   migration_needed: 'Run "oncehook inbox migrate" on it, or start a receiver of this version.',
   inbox_too_new: "Upgrade oncehook to the version of the receivers.",
   copy_unfinished: 'Run the same "oncehook inbox copy" again.',
+  inbox_moved: "Point the receivers, and --store, at the inbox that is named.",
   missing_peer: "Install it next to oncehook.",
   incompatible_peer: "Install the version that is named, or upgrade the server.",
   not_durable: "Correct the named setting: until then an answer of 200 promises nothing.",
   unsafe_location:
-    "The file belongs on a local disk, to the user that runs the receiver, where nobody else can write. Run this command as that user.",
+    "Do what is said there. The file belongs in a directory of its own on a local disk, to the user that runs the receiver. Run this command as that user.",
   store_unavailable: "Check that it is there, that this user may read and write it, and that nobody locks it.",
 };
 

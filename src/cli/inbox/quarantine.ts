@@ -1,5 +1,6 @@
 /** `oncehook inbox quarantine`: correctly signed bodies that were no events. */
 import { Command } from "commander";
+import { entryNameOfScope } from "../../inbox/lane-key.ts";
 import type { QuarantineRecord } from "../../inbox/record.ts";
 import { bodyShape, quarantineShape, type ShownQuarantine } from "../../receiver/shown.ts";
 import {
@@ -65,7 +66,8 @@ function showCommand(): Command {
       withInbox(flags, async (inbox, terminal) => {
         const row = await quarantinedOf(inbox, id);
         if (flags.reveal === true) await inbox.revealQuarantined(id, actorOf(flags));
-        const shape = { ...quarantineShape(row), body: bodyShape(row.raw, flags.reveal === true) };
+        const view = { reveal: flags.reveal === true, shows: await inbox.shows(entryNameOfScope(row.scope)) };
+        const shape = { ...quarantineShape(row), body: bodyShape(row.raw, view) };
         const { reason, slot, scope, state, replayedAs, signedAt, acceptedAt } = row;
         await terminal.result(shape, () =>
           [

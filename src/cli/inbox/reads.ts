@@ -1,5 +1,6 @@
 /** The commands that look into an inbox: `oncehook inbox ls`, `show`, `stats`, `incomplete` and `audit`. */
 import { Command, Option } from "commander";
+import { entryNameOf } from "../../inbox/lane-key.ts";
 import type { AuditRecord, EventRecord, InboxStats, LaneId, QuarantineRecord } from "../../inbox/record.ts";
 import { systemClock } from "../../internal/clock.ts";
 import type { ErrorGroup } from "../../receiver/bulk.ts";
@@ -133,7 +134,8 @@ export function showCommand(): Command {
         const lane = await inbox.lane(id);
         if (lane === null) continue;
         if (reveal) await inbox.reveal(id, actorOf(flags));
-        const shape = messageShape(lane, { reveal, only: event });
+        const shows = await inbox.shows(entryNameOf(lane.key));
+        const shape = messageShape(lane, { reveal, shows, only: event });
         await terminal.result(shape, () => (event === undefined ? storyText(shape) : eventText(shape)));
       }
     });

@@ -1,4 +1,4 @@
-/** The commands that look after an inbox as a whole: `oncehook inbox copy`, `migrate`, `prune`, `erase` and `export`. */
+/** The commands that look after an inbox as a whole: `oncehook inbox copy`, `reopen`, `migrate`, `prune`, `erase` and `export`. */
 import { Command, Option } from "commander";
 import { SetupError } from "../../errors.ts";
 import type { CopyProgress, CopyResult } from "../../inbox/copy.ts";
@@ -40,6 +40,7 @@ interface CopyFlags extends OutputFlags {
   readonly to: string;
   readonly fromSchema?: string;
   readonly toSchema?: string;
+  readonly move?: true;
 }
 
 export function copyCommand(): Command {
@@ -47,13 +48,14 @@ export function copyCommand(): Command {
     .description("copy the inbox to another store, and compare them; stop every receiver first")
     .addOption(address("--from <address>", "the inbox: a SQLite file, or postgres://…").env("ONCEHOOK_STORE"))
     .addOption(address("--to <address>", "an empty inbox, or one that a copy was stopped in").env("ONCEHOOK_COPY_TO"))
+    .option("--move", "mark --from at the end: it does not open any more, so nothing is handled in both")
     .option("--from-schema <name>", "the schema of --from, on Postgres (default: oncehook)")
     .option("--to-schema <name>", "the schema of --to, on Postgres (default: oncehook)");
   return withExamples(addOutputFlags(command), [
-    "ONCEHOOK_COPY_TO=postgres://app:…@db.internal/app oncehook inbox copy --from inbox.db",
+    "ONCEHOOK_COPY_TO=postgres://app:…@db.internal/app oncehook inbox copy --from inbox.db --move",
   ]).action(async (flags: CopyFlags) => {
     const terminal = new Terminal(flags);
-    const { from, to, fromSchema, toSchema } = flags;
+    const { from, to, fromSchema, toSchema, move = false } = flags;
     const stores = {
       from: await storeAt({ store: from, ...(fromSchema !== undefined && { schema: fromSchema }) }),
       to: await storeAt({ store: to, ...(toSchema !== undefined && { schema: toSchema }) }),
@@ -63,7 +65,7 @@ export function copyCommand(): Command {
     let copied: CopyResult | undefined;
     try {
       const stopped = await interruptible(async (signal) => {
-        copied = await copyInbox({ ...stores, signal, onProgress: (progress) => steps.at(progress) });
+        copied = await copyInbox({ ...stores, move, signal, onProgress: (progress) => steps.at(progress) });
       }, "Give the same command again: it goes on where it was.").finally(() => steps.end());
       if (stopped) throw stopped;
     } catch (error) {
@@ -103,10 +105,55 @@ class Steps {
   }
 }
 
-function copiedText({ from, to, lanes, events, quarantined, lanesBefore }: CopyResult & { from: string; to: string }) {
+function copiedText(copied: CopyResult & { readonly from: string; readonly to: string }): string {
+  const { from, to, lanes, events, quarantined, lanesBefore, moved } = copied;
   const before = lanesBefore === 0 ? "" : ` (${counted(lanesBefore, "message")} by an earlier call)`;
   const what = `${counted(events, "event")} of ${counted(lanes, "message")}${before}, and ${quarantined} in quarantine,`;
-  return `${what} are in ${to}, the same as in ${from}. Start the receivers with it, and none with the old one.`;
+  const next = moved
+    ? `Moved: ${from} does not open any more. Start the receivers with ${to}.`
+    : `Copied, not moved: ${from} opens as before. Start the receivers with one of the two only, because what both handle is done twice. To close the old one, give the same command with --move.`;
+  return `${what} are in ${to}, the same as in ${from}. ${next}`;
+}
+
+// `oncehook inbox reopen`: the way back from a move whose target is lost or was never used.
+
+interface ReopenFlags extends InboxFlags, AskFlags {}
+
+export function reopenCommand(): Command {
+  const command = new Command("reopen")
+    .description("let receivers open an inbox again that was moved, if the other one is lost or was never used")
+    .option("--yes", "do not ask");
+  return withInboxFlags(command, ["oncehook inbox reopen --store inbox.db"]).action(async (flags: ReopenFlags) => {
+    checkAskable(flags);
+    const terminal = new Terminal(flags);
+    try {
+      const movedTo = await whereMoved(flags);
+      if (movedTo !== null) {
+        await confirm(
+          `Events that ${movedTo} accepted since are unknown here, and what it handled would be handled again. Go on?`,
+          flags,
+        );
+        const { reopenMoved } = await import("../../inbox/copy.ts");
+        await reopenMoved(await storeAt(flags));
+      }
+      await terminal.result({ reopened: movedTo !== null, movedTo }, () =>
+        movedTo === null ? "It was not moved, and opens as it is." : `It opens again. Let no receiver use ${movedTo}.`,
+      );
+    } catch (error) {
+      throw inWords(error);
+    }
+  });
+}
+
+/** Null when it opens as it is. */
+async function whereMoved(flags: InboxFlags): Promise<string | null> {
+  try {
+    await (await openAt(flags)).close();
+    return null;
+  } catch (error) {
+    if (!(error instanceof SetupError) || error.code !== "inbox_moved") throw error;
+    return String(error.fields.movedTo);
+  }
 }
 
 // `oncehook inbox migrate`: brings an inbox to this version's schema, as a receiver with `migrate: "check"` needs it.

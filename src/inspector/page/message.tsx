@@ -236,7 +236,7 @@ export function BodyText({ event: { body, bytes } }: { readonly event: Pick<Mess
 }
 
 function bodyText(body: NonNullable<MessageEvent["body"]>): [kind: string, text: string] {
-  if ("masked" in body) return ["numbers and texts masked", JSON.stringify(body.masked, null, 2)];
+  if ("masked" in body) return ["only what its source shows", JSON.stringify(body.masked, null, 2)];
   return "text" in body ? ["exactly as it came", body.text] : ["binary, in base64", body.base64];
 }
 

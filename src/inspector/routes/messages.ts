@@ -1,4 +1,5 @@
 /** Messages and quarantined bodies: lists, single ones, and single ones with numbers and texts. */
+import { entryNameOf, entryNameOfScope } from "../../inbox/lane-key.ts";
 import type { ActResult, QuarantineQuery } from "../../inbox/store.ts";
 import { findQuarantinedById } from "../../receiver/queries.ts";
 import { summaryShape } from "../../receiver/shown.ts";
@@ -83,7 +84,9 @@ export const messageRoutes: readonly ApiRoute[] = [
 
 async function showMessage({ inbox, clock, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
   const lane = await inbox.lane(id);
-  return lane === null ? refused("not_found", NO_MESSAGE) : jsonAnswer(shownMessage(lane, clock.now(), reveal));
+  if (lane === null) return refused("not_found", NO_MESSAGE);
+  const shows = await inbox.shows(entryNameOf(lane.key));
+  return jsonAnswer(shownMessage(lane, clock.now(), { reveal, shows }));
 }
 
 interface Asked extends Omit<QuarantineQuery, "states"> {
@@ -128,5 +131,7 @@ export const quarantineRoutes: readonly ApiRoute[] = [
 
 async function showBody({ inbox, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
   const row = await findQuarantinedById(inbox, id);
-  return row === null ? refused("not_found", NO_BODY) : jsonAnswer(shownQuarantined(row, reveal));
+  if (row === null) return refused("not_found", NO_BODY);
+  const shows = await inbox.shows(entryNameOfScope(row.scope));
+  return jsonAnswer(shownQuarantined(row, { reveal, shows }));
 }

@@ -23,9 +23,8 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { roomLeft } from "../../inbox/store-rules.ts";
-import { sameContent } from "../../internal/json.ts";
-import { addLane, eventRecord, laneByKey, type MemoryLanes, type MemoryQuarantine } from "./state.ts";
+import { bodiesGivingWay, isConflict, roomLeft } from "../../inbox/store-rules.ts";
+import { addLane, eventRecord, laneByKey, type MemoryLanes } from "./state.ts";
 
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
   const { claim } = turn;
@@ -86,9 +85,7 @@ export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent): Acceptan
 
 function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEvent): Acceptance {
   const bodies = lanes.state.bodies.get(first.id);
-  // A pruned or erased body cannot be compared.
-  const differs = bodies !== undefined && !equalBytes(first.digest, incoming.digest);
-  const conflict = differs && !sameContent(bodies.raw, incoming.raw);
+  const conflict = isConflict(incoming, first.digest, bodies);
   const isFirst = countDuplicate(lanes.tally, first, incoming, conflict);
   if (isFirst && bodies !== undefined) {
     const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
@@ -103,9 +100,11 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   if (!untimed) tally.signed(signedAt);
   const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
-  const held = [...state.quarantine.values()].filter((row) => row.state === "held" && isOf(row, incoming));
-  const bytes = held.reduce((sum, row) => sum + (row.raw?.byteLength ?? 0), incoming.raw.byteLength);
-  if (held.length >= quota.maxRows || bytes > quota.maxBytes) return "full";
+  const held = [...state.quarantine.values()].filter((row) => row.state === "held" && row.signer === signer);
+  const sizes = held.map((row) => ({ row, reason: row.reason, bytes: row.raw?.byteLength ?? 0 }));
+  const dropped = bodiesGivingWay(sizes, incoming.raw.byteLength, quota);
+  if (dropped === null) return "full";
+  for (const { row } of dropped) Object.assign(row, { state: "discarded", raw: null, head: null });
   const id = ++state.lastQuarantineId;
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
@@ -114,20 +113,11 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   });
   state.quarantineDigests.add(digestText);
   tally.count("quarantined");
-  return "held";
-}
-
-/** Whether a kept body counts against the quota of the secret that signed `incoming`. */
-function isOf(row: MemoryQuarantine, { signer, slot, scope }: NewQuarantine): boolean {
-  return row.signer === null ? row.slot === slot && row.scope === scope : row.signer === signer;
+  return dropped.length === 0 ? "held" : { outcome: "made_room", dropped: dropped.length };
 }
 
 export function hexText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("hex");
-}
-
-function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
 }
 
 export function memoryFull(maxEvents: number): StoreError {

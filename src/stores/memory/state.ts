@@ -68,6 +68,8 @@ export interface MemoryState {
   /** The location of the store that it was copied from, and whether that copy is finished. */
   copiedFrom: string | null;
   copyFinished: boolean;
+  /** The location of the store that it was moved to. */
+  movedTo: string | null;
   /** The preset of each entry, by its name. */
   readonly entries: Map<string, string>;
   readonly notes: Map<string, { readonly value: string; readonly until: number }>;
@@ -108,6 +110,7 @@ export function createMemoryState(maxEvents: number): MemoryState {
     lastQuarantineId: 0,
     copiedFrom: null,
     copyFinished: false,
+    movedTo: null,
     entries: new Map(),
     notes: new Map(),
   };

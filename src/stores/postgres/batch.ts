@@ -8,25 +8,24 @@ import {
   countDuplicate,
   duplicateOf,
   knownEvent,
-  type LaneEvent,
   type LaneState,
   NO_BODY,
   toEventRecord,
   toLease,
 } from "../../inbox/lane-state.ts";
-import type { NewEvent } from "../../inbox/record.ts";
+import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,
   ClaimRequest,
   QuarantineAnswer,
+  QuarantineQuota,
   Settle,
   SettleResult,
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { roomLeft } from "../../inbox/store-rules.ts";
-import { sameContent } from "../../internal/json.ts";
-import { TAG } from "../database.ts";
+import { bodiesGivingWay, isConflict, roomLeft } from "../../inbox/store-rules.ts";
+import { HELD, TAG } from "../database.ts";
 import {
   bytesText,
   columnNames,
@@ -222,30 +221,26 @@ export async function acceptAll(
 ): Promise<readonly Accepted[]> {
   const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.names, event.lane))));
   const differing = await conflictsAmong(work.session, events, (event, index) => knownEvent(lanes[index], event));
-  const bodies = new Map<number, Uint8Array>();
+  const bodies = new Map<number, Parameters<typeof isConflict>[2]>();
   return events.map((incoming, index) => {
     const [lane, id] = [lanes[index], ids[index]];
     if (lane === undefined || id === undefined) throw new RangeError("The lane of an event was not locked.");
     const first = knownEvent(lane, incoming);
     if (first !== undefined) {
-      const conflict = differing.has(index) || differs(incoming, first, bodies.get(first.id));
+      // If the first delivery of an event came in the same batch, its body is not stored yet.
+      const conflict = differing.has(index) || isConflict(incoming, first.digest, bodies.get(first.id));
       const isFirstConflict = countDuplicate(work.sheet, first, incoming, conflict);
       if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
     const acceptance = work.loaded.accept(lane, incoming, id);
     if (!incoming.filtered) {
-      bodies.set(id, incoming.raw);
+      bodies.set(id, { raw: incoming.raw, head: incoming.head ?? null });
       work.addBody(id, incoming);
     }
     added(lane);
     return acceptance;
   });
-}
-
-/** If the first delivery of an event came in the same batch, its body is not stored yet. */
-function differs(incoming: NewEvent, first: LaneEvent, body: Uint8Array | undefined): boolean {
-  return body !== undefined && Buffer.compare(first.digest, incoming.digest) !== 0 && !sameContent(body, incoming.raw);
 }
 
 // Claiming: the first due lanes are locked as a batch begins, others when those were not enough.
@@ -316,9 +311,8 @@ function dueLanes({ byId, loaded }: Workspace, request: ClaimRequest): readonly 
 
 /** The statement that inserts also counts, so that bodies of one batch see each other; an advisory lock keeps other transactions out. */
 const LOCK_SIGNER = "select pg_advisory_xact_lock(hashtext('oncehook quarantine' || $1::text))";
-const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0) as bytes from (
-    select bytes from {}.quarantine where state = 0 and signer = $12::text
-    union all select bytes from {}.quarantine where state = 0 and signer is null and slot = $3::text and scope = $4::text) each),
+const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0) as bytes from {}.quarantine
+    where state = 0 and signer = $12::text),
   known as (select 1 from {}.quarantine where digest = $1::bytea),
   room as (select 1 from held where rows < $10::bigint and bytes + $7::int <= $11::bigint),
   kept as (
@@ -328,22 +322,59 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
     on conflict (digest) do nothing returning 1)
   select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
 
+const HELD_BODIES = `select id, bytes, reason from {}.quarantine where state = 0 and signer = $1::text order by id`;
+/** None if an operator acts on one of them meanwhile. It waits for no lock, because an erasure locks bodies before lanes. */
+const DROP_BODIES = `with free as (select id from {}.quarantine where id = any($1::bigint[]) and state = 0 for update skip locked)
+  update {}.quarantine set state = ${HELD.discarded}, raw = null, head = null
+  where id in (select id from free) and (select count(*) from free) = cardinality($1::bigint[]) returning bytes`;
+
+/** Lets older bodies of the signer give way. Returns how many did. */
+async function makeRoom(
+  { session, sheet }: Workspace,
+  incoming: NewQuarantine,
+  quota: QuarantineQuota,
+): Promise<number> {
+  const { signer, raw } = incoming;
+  const held = await session.rows<HeldBody>("held_bodies", HELD_BODIES, [signer]);
+  const chosen = bodiesGivingWay(held, raw.byteLength, quota) ?? [];
+  if (chosen.length === 0) return 0;
+  const dropped = await session.rows<Pick<HeldBody, "bytes">>("drop_bodies", DROP_BODIES, [idsIn(chosen)]);
+  for (const { bytes } of dropped) {
+    sheet.gauge("held", -1);
+    sheet.gauge("held_bytes", -bytes);
+  }
+  return dropped.length;
+}
+
+interface HeldBody {
+  readonly id: number;
+  readonly bytes: number;
+  readonly reason: string;
+}
+
 async function quarantineAll(
-  { session, sheet, loaded }: Workspace,
+  work: Workspace,
   { quarantines, quarantineQuota: quota }: Turn<PgClient>,
 ): Promise<QuarantineAnswer[]> {
+  const { session, sheet, loaded } = work;
   // Sorted, so that two batches never wait for each other.
   for (const signer of [...new Set(quarantines.map((body) => body.signer))].sort()) {
     await session.rows("quarantine_lock", LOCK_SIGNER, [signer]);
   }
   const answers: QuarantineAnswer[] = [];
-  for (const { digest, reason, slot, signer, scope, signedAt, untimed, trace, raw, head = null } of quarantines) {
+  for (const body of quarantines) {
+    const { digest, reason, slot, signer, scope, signedAt, untimed, trace, raw, head = null } = body;
     if (!untimed) sheet.signed(signedAt);
     const source = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now];
     const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes];
-    const [row] = await session.rows<KeepRow>("quarantine", KEEP_BODY, [...values, signer, head, untimed ?? null]);
-    const answer = quarantineAnswer(row);
-    answers.push(answer);
+    const keep = async () =>
+      quarantineAnswer(
+        (await session.rows<KeepRow>("quarantine", KEEP_BODY, [...values, signer, head, untimed ?? null]))[0],
+      );
+    let answer = await keep();
+    const dropped = answer === "full" ? await makeRoom(work, body, quota) : 0;
+    if (dropped > 0) answer = await keep();
+    answers.push(answer === "held" && dropped > 0 ? { outcome: "made_room", dropped } : answer);
     if (answer !== "held") continue;
     sheet.count("quarantined");
     sheet.gauge("held", 1);

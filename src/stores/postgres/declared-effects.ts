@@ -5,7 +5,7 @@
 import type { EffectStatement, SettleResult } from "../../inbox/store.ts";
 import { sleep } from "../../internal/clock.ts";
 import { type Completion, type Executables, endOf, isCommon } from "./end-lease.ts";
-import { isContention, isStatementLost, isUnanswered } from "./failures.ts";
+import { isContention, isStatementLost, isUnanswered, leadsAstray } from "./failures.ts";
 import type { Slots } from "./instances.ts";
 import type { PgInbox } from "./open.ts";
 import { ANSWER_MS, BEGIN, nameFor, type PgQuery, type PgSession, types, withSession } from "./session.ts";
@@ -128,7 +128,7 @@ export class DeclaredWrites {
       return this.#inbox.endedLease(endOf(end?.status === "fulfilled" ? end.value : []), since);
     }
     const isCutOff = ends.some((end) => end.status === "rejected" && isUnanswered(end.reason));
-    if (isCutOff) session.discard(failed.reason);
+    if (isCutOff || leadsAstray(failed.reason)) session.discard(failed.reason);
     else if (isStatementLost(failed.reason)) this.#executables.failed(session.client, failed.reason);
     resolve(isCutOff ? "unanswered" : isContention(failed.reason) ? "contended" : "apart");
   }

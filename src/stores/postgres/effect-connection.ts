@@ -4,7 +4,7 @@ import type { Effect, LeaseRef } from "../../inbox/store.ts";
 import { refuseUnrun } from "../../inbox/store-rules.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import { STATUS } from "../database.ts";
-import { isContention, isGivenUp, isUnanswered, refusesWrites, sqlState } from "./failures.ts";
+import { isContention, isGivenUp, isUnanswered, leadsAstray, refusesWrites, sqlState } from "./failures.ts";
 import type { PgInbox } from "./open.ts";
 import {
   ANSWER_MS,
@@ -137,7 +137,7 @@ async function isRefused({ client, discard }: PgSession): Promise<boolean> {
     await client.query({ text: PROBE, query_timeout: CONNECT_MS });
     return false;
   } catch (error) {
-    if (isUnanswered(error)) discard(error);
+    if (isUnanswered(error) || leadsAstray(error)) discard(error);
     return isUnanswered(error) || refusesWrites(error);
   }
 }

@@ -56,6 +56,23 @@ function isOverstayed(error: unknown): boolean {
   return ["25P03", "25P04"].includes(sqlState(error));
 }
 
+/**
+ * A new connection may lead to another server than this one: the server accepts no writes although it has space, as a standby does, or it
+ * ends its connections.
+ */
+export function leadsAstray(error: unknown): boolean {
+  return (/^(?:25006|08|57P)/.test(sqlState(error)) && !isStatementLost(error)) || isOverstayed(error);
+}
+
+/** The server of a new connection is a standby, which accepts no writes and may be behind in what it shows. */
+export class StandbyFound extends Error {
+  readonly code = "25006";
+
+  constructor() {
+    super("The server is a standby.");
+  }
+}
+
 /** An answer did not come in time; the connection cannot be used until it does. */
 export function isGivenUp(error: unknown): boolean {
   return error instanceof Error && error.message === "Query read timeout";

@@ -1,11 +1,10 @@
 /** The processes that use the inbox: their rows, their counters, and how many transactions of each kind they run at once. */
 import type { Tally } from "../../inbox/lane-port.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
-import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
+import type { EntryPreset, InstanceIdentity, OpenContext } from "../../inbox/store.ts";
+import { checkMoved, checkPreset, entryOf, entryText, stillOpenIn } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import { COUNTERS } from "../database.ts";
-import { PG_MIGRATIONS, READS_SOURCES } from "./migrate.ts";
 import { CONNECTIONS, type PgSession } from "./session.ts";
 
 type Gauge = "pending" | "dead" | "held" | "held_bytes" | "blocked";
@@ -152,9 +151,6 @@ export class Slots {
   }
 }
 
-/** The schema that this version knows. */
-const VERSION = PG_MIGRATIONS.length;
-
 interface InstanceRow {
   readonly id: number;
   readonly name: string;
@@ -169,13 +165,46 @@ const ALONE = "select pg_advisory_xact_lock(hashtext('oncehook open {}'))";
 /** The holders of these leases have closed the inbox or died, and cannot settle anything any more. */
 const EXPIRE = `update {}.lane set ready_at = least(ready_at, $1::bigint)
   where status = 2 and not exists (select 1 from {}.instance i where i.id = holder)`;
-const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened, version)
-  values ($1::text, $2::text, $3::int, $4::text, $5::bigint, ${VERSION}) returning id`;
+const ENTER = `insert into {}.instance (name, host, pid, pid_started, opened)
+  values ($1::text, $2::text, $3::int, $4::text, $5::bigint) returning id`;
 
-/** Adds this instance, and expires the leases of this host's instances that no longer run. */
-export async function insertInstance(session: PgSession, instance: InstanceIdentity, now: number): Promise<number> {
+const MOVED = "select value from {}.meta where key = 'moved_to'";
+const OTHERS = `select host, pid, pid_started as "pidStartedAt", greatest(opened, coalesce(seen, 0)) as "seenAt"
+  from {}.instance where id <> $1::int`;
+const MARK = `insert into {}.meta (key, value) values ('moved_to', $1::text)
+  on conflict (key) do update set value = excluded.value`;
+const UNMARK = "delete from {}.meta where key = 'moved_to'";
+
+/** See `InboxStore.markMoved`. */
+export async function markMovedRow(
+  session: PgSession,
+  to: string | null,
+  { rowId, here, now }: { readonly rowId: number; readonly here: InstanceIdentity; readonly now: number },
+): Promise<readonly number[]> {
+  await session.rows("open_alone", ALONE);
+  if (to === null) {
+    await session.rows("unmark_moved", UNMARK);
+    return [];
+  }
+  const others = stillOpenIn(await session.rows("others", OTHERS, [rowId]), here, now);
+  if (others.length === 0) await session.rows("mark_moved", MARK, [to]);
+  return others;
+}
+
+/**
+ * Adds this instance, and expires the leases of this host's instances that no longer run.
+ *
+ * @throws SetupError `inbox_moved` if the inbox was marked since its rules were read
+ */
+export async function insertInstance(
+  session: PgSession,
+  { instance, movedTo }: Pick<OpenContext, "instance" | "movedTo">,
+  { now, location }: { readonly now: number; readonly location: string },
+): Promise<number> {
   const { id, host, pid, pidStartedAt } = instance;
   await session.rows("open_alone", ALONE);
+  const [mark] = await session.rows<{ value: string }>("moved", MOVED);
+  checkMoved(mark?.value, location, movedTo);
   const rows = await session.rows<InstanceRow>("instances_of_host", OF_HOST, [host]);
   // A row with the same name is this instance's own, from a close that could not be written.
   const gone = rows.filter((row) => row.name === id || !processRuns(row.pid, row.pid_started)).map((row) => row.id);
@@ -211,8 +240,8 @@ export async function removeSilent(session: PgSession, here: InstanceIdentity, n
   await session.rows("fold", FOLD);
 }
 
-const BEAT = `insert into {}.instance (id, name, host, pid, pid_started, opened, seen, keyring, counters, version)
-  overriding system value values ($1::int, $2::text, $3::text, $4::int, $5::text, $6::bigint, $6::bigint, $7::text, $8::jsonb, ${VERSION})
+const BEAT = `insert into {}.instance (id, name, host, pid, pid_started, opened, seen, keyring, counters)
+  overriding system value values ($1::int, $2::text, $3::text, $4::int, $5::text, $6::bigint, $6::bigint, $7::text, $8::jsonb)
   on conflict (id) do update set seen = excluded.seen, keyring = excluded.keyring, counters = excluded.counters`;
 
 /** Records a heartbeat of the instance with this row id. */
@@ -227,35 +256,23 @@ export async function writeHeartbeat(
   await session.rows("beat", BEAT, values);
 }
 
-const RECORDED =
-  "select key, value from {}.meta where key = 'min_reader' or key like 'entry:%' order by key for update";
-const OLD = `select 1 from {}.instance where version is null and greatest(opened, coalesce(seen, 0)) > $1::bigint limit 1`;
-const RECORD = `insert into {}.meta (key, value) values ($1::text, $2::text)
-  on conflict (key) do update set value = excluded.value where {}.meta.value <> excluded.value`;
 const ENTRY = "entry:";
+const RECORDED = `select substr(key, ${ENTRY.length + 1}) as name, value as text from {}.meta where key like '${ENTRY}%'`;
+const RECORD = `insert into {}.meta (key, value) values ($1::text, $2::text)
+  on conflict (key) do update set value = excluded.value`;
 
-/** See `InboxStore.admit`. A process that opens meanwhile waits. */
-export async function admitRows(
-  session: PgSession,
-  entries: readonly EntryPreset[],
-  { now, location }: { readonly now: number; readonly location: string },
-): Promise<readonly EntryPreset[]> {
+/** See `InboxStore.admit`. One at a time. */
+export async function admitRows(session: PgSession, entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]> {
   await session.rows("open_alone", ALONE);
-  const rows = await session.rows<{ key: string; value: string }>("recorded_entries", RECORDED);
-  const meta = new Map(rows.map(({ key, value }) => [key, value]));
-  for (const entry of entries) checkPreset(meta.get(ENTRY + entry.name), entry);
-  if (entries.length > 0 && Number(meta.get("min_reader")) < READS_SOURCES) {
-    const old = await session.rows("old_versions", OLD, [now - OLD_VERSION_GONE_MS]);
-    if (old.length > 0) throw oldVersionRunning(location);
-    await session.rows("record_meta", RECORD, ["min_reader", String(READS_SOURCES)]);
+  const rows = await session.rows<{ readonly name: string; readonly text: string }>("recorded_entries", RECORDED);
+  const recorded = new Map(rows.map(({ name, text }) => [name, text]));
+  for (const entry of entries) checkPreset(recorded.get(entry.name), entry);
+  for (const entry of entries) {
+    const text = entryText(entry);
+    if (recorded.get(entry.name) !== text) await session.rows("record_entry", RECORD, [ENTRY + entry.name, text]);
+    recorded.set(entry.name, text);
   }
-  for (const { name, preset } of entries) {
-    if (!meta.has(ENTRY + name)) await session.rows("record_meta", RECORD, [ENTRY + name, preset]);
-    meta.set(ENTRY + name, preset);
-  }
-  return [...meta]
-    .filter(([key]) => key.startsWith(ENTRY))
-    .map(([key, preset]) => ({ name: key.slice(ENTRY.length), preset }));
+  return [...recorded].sort().map(([name, text]) => entryOf(name, text));
 }
 
 const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyringVersion", counters

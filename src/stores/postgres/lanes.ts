@@ -4,7 +4,7 @@ import { FRESH_MS, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { isSharedLane } from "../../inbox/lane-key.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
-import { sameContent } from "../../internal/json.ts";
+import { isConflict } from "../../inbox/store-rules.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested, type Values } from "./encoding.ts";
 import type { Names } from "./names.ts";
@@ -329,16 +329,13 @@ export async function conflictsAmong(
   const suspects = incoming.flatMap((event, index) => {
     const first = known(event, index);
     if (first === undefined || !first.hasBody || Buffer.compare(first.digest, event.digest) === 0) return [];
-    return [{ index, first: first.id, raw: event.raw }];
+    return [{ index, first, event }];
   });
   const bodies = await readBodies(
     session,
-    suspects.map(({ first }) => first),
+    suspects.map(({ first }) => first.id),
   );
-  const differing = suspects.filter(({ first, raw }) => {
-    const body = bodies.get(first)?.raw;
-    return body !== undefined && !sameContent(body, raw);
-  });
+  const differing = suspects.filter(({ first, event }) => isConflict(event, first.digest, bodies.get(first.id)));
   return new Set(differing.map(({ index }) => index));
 }
 

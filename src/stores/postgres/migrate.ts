@@ -1,7 +1,7 @@
 /** The migrations of the schema, and the migration of an inbox to this version. */
 import { SetupError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
-import { copyUnfinished, noInbox, rulesFor } from "../../inbox/store-rules.ts";
+import { checkMoved, copyUnfinished, noInbox, rulesFor } from "../../inbox/store-rules.ts";
 import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../database.ts";
 import { isContention, sqlState } from "./failures.ts";
 import { ANSWER_MS, limit, type PgClient, types } from "./session.ts";
@@ -13,6 +13,8 @@ import { ANSWER_MS, limit, type PgClient, types } from "./session.ts";
  */
 const inbox = `
 create table meta (key text primary key, value text not null);
+-- Names are pruned: a process that remembers some looks at this number.
+insert into meta (key, value) values ('names_pruned', '0');
 
 create table client (id int generated always as identity primary key, name bytea not null unique);
 create table kind (id int generated always as identity primary key, name bytea not null unique);
@@ -30,36 +32,49 @@ create table tally (
   handled bigint not null default 0, unhandled bigint not null default 0, retried bigint not null default 0,
   dead_lettered bigint not null default 0, discarded bigint not null default 0, gaps_skipped bigint not null default 0,
   quarantined bigint not null default 0, newest_signed bigint, resigned boolean not null default false,
-  primary key (instance, slot)
+  filtered bigint not null default 0, primary key (instance, slot)
 ) with (fillfactor = 50);
 insert into tally (instance) values (0);
 
 -- ready_at is null exactly when the lane is idle or blocked; leased and holder are set exactly when it is leased.
+-- The lane has what a claim changes about an event, its attempts and their start, until the lease ends; then the event has it. So a claim
+-- writes only the lane, which it writes anyway.
 create sequence lane_id;
 create table lane (
   id bigint primary key, client int not null, tag smallint not null, message bytea not null,
   status smallint not null default 0, ready_at bigint, cursor bigint, gap_since bigint, token bigint not null default 0,
-  holder int, leased bigint, peer bytea, reference bytea, unique (client, tag, message)
+  holder int, leased bigint, peer bytea, reference bytea,
+  leased_attempts int, leased_started bigint, unique (client, tag, message)
 ) with (fillfactor = 70);
 create index lane_due on lane (ready_at, id) where status >= 3;
 create index lane_lease on lane (ready_at, id) where status = 2;
+-- For lists of lanes that are blocked or wait (blocked, gap, backoff). Ready and leased lanes are not in it and cost no write.
+create index lane_parked on lane (status, id) where status in (1, 4, 5);
 
+-- identity is that of an event in a lane of several, and untimed is true where no time was signed; both are null otherwise.
 create sequence event_id;
 create table event (
   id bigint primary key, lane bigint not null, seq bigint not null, kind int not null, state smallint not null,
   outcome smallint, keep smallint, finished bigint, attempts int not null, started bigint, late boolean not null,
   forced boolean not null, duplicates int not null, conflict boolean not null, gap_wait bigint not null,
   occurred bigint not null, signed bigint not null, accepted bigint not null, error_code text, error text,
-  digest bytea not null, trace text, has_body boolean not null, unique (lane, seq, kind)
+  digest bytea not null, trace text, has_body boolean not null, identity bytea, untimed boolean, unique (lane, seq, kind)
 ) with (fillfactor = 80);
+create unique index event_own_identity on event (identity, lane) where identity is not null;
+create index event_waiting on event (lane, seq) where identity is not null and state + 0 = 0;
+create index event_held on event (lane, id) where identity is not null and state + 0 = 0 and gap_wait > 0;
 create index event_open on event (state, id) where state <> 1;
 create index event_keep on event (keep, finished) where keep is not null;
+create index event_untimed on event (keep, finished) where untimed and keep is not null;
 create index event_unhandled on event (id) where outcome = 2;
 create index event_late on event (id) where late;
 create index event_conflict on event (id) where conflict;
 create index event_error on event (error_code, id) where error_code is not null;
+-- For the pruning of types' names alone: its condition is always true and keeps the planner from using it for anything else.
+create index event_kind on event (kind) where kind > 0;
 
-create table body (event bigint primary key, raw bytea not null);
+-- head: the headers that a source keeps, which go with the body.
+create table body (event bigint primary key, raw bytea not null, head text);
 create table conflict (event bigint primary key, digest bytea not null, signed bigint not null, at bigint not null, raw bytea not null);
 create table gap (
   lane bigint not null, hi bigint not null, lo bigint not null, skipped bigint not null, filled bigint, primary key (lane, hi)
@@ -70,91 +85,29 @@ create table attempt (
 );
 create index attempt_event on attempt (event);
 
+-- signer: the secret that signed the body, for a quota per secret.
 create table quarantine (
   id bigint generated always as identity primary key, digest bytea not null unique, reason text not null, slot text not null,
   scope text not null, state smallint not null default 0, replayed_as bigint, signed bigint not null, accepted bigint not null,
-  bytes int not null, trace text, raw bytea
+  bytes int not null, trace text, raw bytea, signer text not null, head text, untimed boolean
 );
-create index quarantine_held on quarantine (slot, bytes) where state = 0;
+create index quarantine_signer on quarantine (signer, bytes) where state = 0;
 create index quarantine_accepted on quarantine (accepted);
 
 create table audit (
   id bigint generated always as identity primary key, at bigint not null, by text not null, act text not null, detail text not null
 );
-`;
 
-/**
- * Schema 2: the webhook secrets of each kind, sealed outside the database. `revision` grows with each write, so that of two writers who
- * read the same revision only one replaces it. The tables of schema 1 stay as they are.
- */
-const secrets = `
+-- The notes of InboxStore.changeNotes. Pruning removes one once its time (until) has passed.
+create table note (name text primary key, value text not null, until bigint not null);
+
+-- The webhook secrets of each kind, sealed outside the database. revision grows with each write, so that of two writers who read the same
+-- revision only one replaces it.
 create table secret (kind text primary key, revision bigint not null, sealed bytea not null, changed bigint not null);
 `;
 
-/**
- * Schema 3: an index for lists of lanes that are blocked or wait (blocked, gap, backoff). Ready and leased lanes are not in it and cost
- * no write.
- */
-const parkedLanes = "create index lane_parked on lane (status, id) where status in (1, 4, 5);";
-
-/**
- * Schema 4: the lane stores what a claim changes about an event, its attempts and their start, until the lease ends; then the event stores
- * it. So a claim writes only the lane, which it writes anyway.
- */
-const attemptsOfLeases = `
-alter table lane add column leased_attempts int, add column leased_started bigint;
-`;
-
-/**
- * Schema 5: the secret that signed a quarantined body, for a quota per secret. Null in rows of an older version, which count for every
- * secret of their slot and scope. The index of schema 1 stays for older versions.
- */
-const quarantineSigner = `
-alter table quarantine add column signer text;
-create index quarantine_signer on quarantine (signer, slot, scope, bytes) where state = 0;
-`;
-
-/**
- * Schema 6: an index of event types, used only when names of types are pruned. Its condition is always true and keeps the planner from using
- * the index for anything else. A process that remembers names checks `names_pruned`.
- */
-const names = `
-create index event_kind on event (kind) where kind > 0;
-insert into meta (key, value) values ('names_pruned', '0') on conflict (key) do nothing;
-`;
-
-/**
- * Schema 7: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is true where no time was
- * signed, and `identity` is that of an event in a lane of several; both are null otherwise. `version` is the schema that a process knows:
- * null for one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`admitRows`).
- * Also the notes of `InboxStore.changeNotes`, which pruning removes once `until` has passed, and the counter of filtered events.
- */
-const sources = `
-alter table body add column head text;
-alter table event add column identity bytea, add column untimed boolean;
-create unique index event_own_identity on event (identity, lane) where identity is not null;
-create index event_waiting on event (lane, seq) where identity is not null and state + 0 = 0;
-create index event_held on event (lane, id) where identity is not null and state + 0 = 0 and gap_wait > 0;
-create index event_untimed on event (keep, finished) where untimed and keep is not null;
-alter table quarantine add column head text, add column untimed boolean;
-alter table instance add column version int;
-create table note (name text primary key, value text not null, until bigint not null);
-alter table tally add column filtered bigint not null default 0;
-`;
-
-/** The first schema whose code knows events of other sources. */
-export const READS_SOURCES = 7;
-
-/** Entry n creates schema n + 1. */
-export const PG_MIGRATIONS: readonly Migration[] = [
-  { sql: inbox, minReader: 1 },
-  { sql: secrets, minReader: 1 },
-  { sql: parkedLanes, minReader: 1 },
-  { sql: attemptsOfLeases, minReader: 1 },
-  { sql: quarantineSigner, minReader: 1 },
-  { sql: names, minReader: 1 },
-  { sql: sources, minReader: 1 },
-];
+/** Entry n creates schema n + 1. A published entry never changes: what changes comes as a further one. */
+export const PG_MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
 
 /** The schema of the tables, and a connection to them. */
 interface Place {
@@ -168,13 +121,12 @@ interface Place {
 /**
  * Runs the missing migrations in one transaction, under a lock that other processes wait for, and checks whose inbox it is.
  *
- * @param known - for tests: the migrations of an older version
  * @throws SetupError `inbox_too_new`, `migration_needed` with `"check"`, `wrong_receiver_name`, `no_inbox`, and `invalid_option` for a
  *   schema that contains something else
  */
-export function migratePg(place: Place, context: OpenContext, known = PG_MIGRATIONS): Promise<InboxRules> {
+export function migratePg(place: Place, context: OpenContext): Promise<InboxRules> {
   return alone(place, async () => {
-    await bringUp(place, context, known);
+    await bringUp(place, context);
     return applyRules(place, context);
   });
 }
@@ -185,7 +137,7 @@ export function migratePg(place: Place, context: OpenContext, known = PG_MIGRATI
  * @throws SetupError `inbox_too_new`, `migration_needed`, `invalid_option`
  */
 export function migrateTables(place: Place, mode: OpenContext["migrate"]): Promise<void> {
-  return alone(place, () => bringUp(place, { migrate: mode }, PG_MIGRATIONS));
+  return alone(place, () => bringUp(place, { migrate: mode }));
 }
 
 /** Runs `work` in a transaction, one process at a time; it sees the changes of the previous ones. */
@@ -209,12 +161,12 @@ async function alone<T>({ client, schema }: Place, work: () => Promise<T>): Prom
 async function bringUp(
   { client, schema, location }: Place,
   context: Pick<OpenContext, "migrate"> & Partial<Pick<OpenContext, "rules">>,
-  known: readonly Migration[],
 ): Promise<void> {
   const found = await schemaOf(client, schema);
   if (found.schema === 0 && context.rules === "recorded") throw noInbox(location);
-  const missing = missingMigrations(found, known, context.migrate);
-  if (missing.length === 0) return;
+  const missing = missingMigrations(found, PG_MIGRATIONS, context.migrate);
+  const last = missing.at(-1);
+  if (last === undefined) return;
   // The schema may have been created for a role that may not create one.
   const { rows } = await client.query({ text: "select to_regnamespace($1) is null as new", values: [schema], types });
   if (rows[0]?.new === true) await client.query(`create schema ${schema}`);
@@ -222,10 +174,8 @@ async function bringUp(
   // Only the statements of migrations need it, because they name their tables without the schema.
   await client.query(`set local search_path = ${schema}, pg_temp`);
   for (const { sql } of missing) await client.query(sql);
-  await writeMeta(client, schema, "schema", String(known.length));
-  // Never lowered: an event that an older version cannot read may be there.
-  const least = Math.max(found.minReader, known.at(-1)?.minReader ?? known.length);
-  await writeMeta(client, schema, "min_reader", String(least));
+  await writeMeta(client, schema, "schema", String(PG_MIGRATIONS.length));
+  await writeMeta(client, schema, "min_reader", String(last.minReader));
 }
 
 const TRIES = 40;
@@ -276,9 +226,10 @@ function notOurs(schema: string): SetupError {
 
 /** Records whose inbox this is, and the receiver's other rules. @returns the rules that apply */
 async function applyRules({ client, schema, location }: Place, context: OpenContext): Promise<InboxRules> {
-  const { name, first_sequence, tolerance_ms, copied_from, copy_finished } = await readMeta(client, schema);
+  const { name, first_sequence, tolerance_ms, copied_from, copy_finished, moved_to } = await readMeta(client, schema);
   const rules = rulesFor(context.rules, rulesFromMeta({ name, first_sequence, tolerance_ms }), location);
   if (copied_from && !copy_finished && context.copying !== true) throw copyUnfinished(schema);
+  checkMoved(moved_to, location, context.movedTo);
   for (const [key, value] of Object.entries(rulesToMeta(rules))) await writeMeta(client, schema, key, value);
   return rules;
 }

@@ -3,7 +3,14 @@ import { createHash } from "node:crypto";
 import { SetupError } from "../../errors.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import { parseBytea } from "./encoding.ts";
-import { ConnectionTimeout, isContention, isStatementLost, isUnanswered } from "./failures.ts";
+import {
+  ConnectionTimeout,
+  isContention,
+  isStatementLost,
+  isUnanswered,
+  leadsAstray,
+  StandbyFound,
+} from "./failures.ts";
 
 /** A query of pg, with the parts that oncehook uses, declared structurally. A name makes it a prepared statement of its connection. */
 export interface PgQuery {
@@ -121,7 +128,10 @@ export interface Opening {
 /** A connection for statements of this folder. A name makes a statement prepared; null is for statements of many shapes. */
 export interface PgSession {
   readonly client: PgClient;
-  /** Runs `text`, in which `{}` stands for the schema, and returns its rows. */
+  /**
+   * Runs `text`, in which `{}` stands for the schema, and returns its rows. Outside a transaction it runs again after a conflict, which is
+   * an ordinary event where the default isolation level is stricter than ours.
+   */
   rows<Row>(name: string | null, text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** A statement may be sent before the previous one is answered. */
   readonly pipelines: boolean;
@@ -274,7 +284,10 @@ export async function both<First, Second>(
   return Promise.all([asked, second()]);
 }
 
-/** Runs `work` with a connection. A broken one does not return to the pool. */
+/**
+ * Runs `work` with a connection. One that is broken, or that leads to a server without writes, does not return to the pool: under steady
+ * traffic it would be used again and again.
+ */
 export function withSession<T>(access: PgAccess, work: (session: PgSession) => Promise<T>): Promise<T> {
   return onConnection(access, work);
 }
@@ -286,7 +299,7 @@ async function onConnection<T>(access: PgAccess, work: (session: Connected) => P
   try {
     return await work(session);
   } catch (error) {
-    if (isUnanswered(error)) session.discard(error);
+    if (isUnanswered(error) || leadsAstray(error)) session.discard(error);
     throw error;
   } finally {
     client.removeListener("error", session.discard);
@@ -294,7 +307,7 @@ async function onConnection<T>(access: PgAccess, work: (session: Connected) => P
   }
 }
 
-/** Takes a connection of the pool, within a time limit. Return it with `giveBack()`. @throws ConnectionTimeout */
+/** Takes a connection of the pool, within a time limit. Return it with `giveBack()`. @throws ConnectionTimeout, StandbyFound */
 export function takeClient({ pool, clock }: PgAccess): Promise<PgClient> {
   return new Promise((resolve, reject) => {
     let isLate = false;
@@ -309,9 +322,25 @@ export function takeClient({ pool, clock }: PgAccess): Promise<PgClient> {
       if (client === undefined) return reject(error ?? new Error("The pool gave no connection."));
       if (isLate) return client.release();
       client.on("error", ignoreLoss);
-      resolve(client);
+      resolve(onPrimary.has(client) ? client : checked(client));
     });
   });
+}
+
+/** A server that becomes a standby ends its connections first, so each is asked once. */
+const onPrimary = new WeakSet<PgClient>();
+const IS_STANDBY = { text: "select pg_is_in_recovery() as standby", types, query_timeout: CONNECT_MS };
+
+async function checked(client: PgClient): Promise<PgClient> {
+  try {
+    const { rows } = await client.query<{ readonly standby: boolean }>(IS_STANDBY);
+    if (rows[0]?.standby === true) throw new StandbyFound();
+    onPrimary.add(client);
+    return client;
+  } catch (error) {
+    giveBack(client, error instanceof Error ? error : new Error("A new connection could not be used."));
+    throw error;
+  }
 }
 
 export function giveBack(client: PgClient, broken?: Error): void {
@@ -485,17 +514,20 @@ class Connected implements PgSession {
     values: readonly unknown[] = [],
   ): Promise<readonly Row[]> => {
     this.#isUsed = true;
-    const statement = this.#access.statements.of(name, template);
-    const asked = this.client.query({ ...statement, values, types, query_timeout: ANSWER_MS });
-    this.#sent += 1;
-    try {
-      return (await asked).rows as readonly Row[];
-    } catch (error) {
-      if (statement.name === undefined || !isStatementLost(error)) throw error;
-      this.#access.statements.lost();
-      // The statement was not run. In a transaction everything must be run again.
-      if (this.#isBegun) throw error;
-      return this.rows<Row>(name, template, values);
+    const { statements, clock } = this.#access;
+    for (let attempt = 1; ; attempt++) {
+      const statement = statements.of(name, template);
+      const asked = this.client.query({ ...statement, values, types, query_timeout: ANSWER_MS });
+      this.#sent += 1;
+      try {
+        return (await asked).rows as readonly Row[];
+      } catch (error) {
+        const isLost = statement.name !== undefined && isStatementLost(error);
+        if (isLost) statements.lost();
+        // Nothing of the statement was written. In a transaction everything must be run again.
+        if (this.#isBegun || !(isLost || isContention(error)) || attempt >= MOST_TRIES) throw error;
+      }
+      await sleep(clock, FIRST_PAUSE_MS * attempt);
     }
   };
 }

@@ -1,5 +1,4 @@
 /** Copies an inbox: exports the lanes of Postgres page by page, and imports pages of another store. */
-import { isOfSource } from "../../inbox/lane-key.ts";
 import { bySequence, type LaneEvent, NO_BODY, toEventRecord } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
@@ -15,7 +14,6 @@ import { HELD, STATUS } from "../database.ts";
 import { columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
 import { idsIn, keyOf, laneColumns, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
-import { READS_SOURCES } from "./migrate.ts";
 import { areCurrent, type Names, type Naming } from "./names.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
@@ -101,7 +99,6 @@ const KNOWN = "select id from {}.lane where id = any($1::bigint[])";
 const LOCK = "select pg_advisory_xact_lock(hashtext('oncehook import {}'))";
 const META = "select key, value from {}.meta where key in ('copied_from', 'copy_finished')";
 const WRITE_META = "insert into {}.meta (key, value) values ($1::text, $2::text) on conflict (key) do nothing";
-const RAISE_READER = "update {}.meta set value = $1::text where key = 'min_reader' and value::int < $1::int";
 const EMPTY = `select not exists (select 1 from {}.lane) and not exists (select 1 from {}.quarantine)
   and not exists (select 1 from {}.audit) as empty`;
 const LAST = "select coalesce(max(id), 0) as last from {}.lane";
@@ -144,8 +141,6 @@ async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage):
   // A lane that exists was imported completely by an earlier call.
   const lanes = page.lanes.filter(({ id }) => !known.has(id));
   await importLanes(session, names, lanes);
-  // An older version cannot read them.
-  if (lanes.some(({ key }) => isOfSource(key.tag))) await session.rows("import_reader", RAISE_READER, [READS_SOURCES]);
   for (const { events, status } of lanes) {
     sheet.gauge("pending", countIn(events, "pending"));
     sheet.gauge("dead", countIn(events, "dead"));

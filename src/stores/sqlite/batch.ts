@@ -15,7 +15,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { sameContent } from "../../internal/json.ts";
+import { bodiesGivingWay, isConflict } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { KEEP, OUTCOME, STATE, STATUS, stateWord, TAG } from "../database.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
@@ -180,15 +180,20 @@ function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota)
   if (!untimed) ledger.signed(signedAt);
   if (sql.quarantineKnown.get(digest) !== undefined) return "duplicate";
   const held = sql.quarantineHeld.get(signer) ?? NOTHING;
-  const older = sql.quarantineHeldOfOlder.get(slot, scope) ?? NOTHING;
-  const bytes = held.bytes + older.bytes + raw.byteLength;
-  if (held.rows + older.rows >= quota.maxRows || bytes > quota.maxBytes) return "full";
+  const isFull = held.rows >= quota.maxRows || held.bytes + raw.byteLength > quota.maxBytes;
+  const dropped = isFull ? bodiesGivingWay(sql.quarantineRows.all(signer), raw.byteLength, quota) : [];
+  if (dropped === null) return "full";
+  for (const row of dropped) {
+    sql.dropQuarantined.run(row.id);
+    ledger.gauge("held", -1);
+    ledger.gauge("held_bytes", -row.bytes);
+  }
   const kept = [raw.byteLength, trace, raw, head, untimed ? 1 : null];
   sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, ...kept);
   ledger.count("quarantined");
   ledger.gauge("held");
   ledger.gauge("held_bytes", raw.byteLength);
-  return "held";
+  return dropped.length === 0 ? "held" : { outcome: "made_room", dropped: dropped.length };
 }
 
 // Completions with effects that are committed before their turn: those on the user's own connection, and those of a turn that
@@ -451,9 +456,8 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
   const { sequence, signedAt, digest, raw } = incoming;
   const first = placed.first ?? sql.known.get(lane.id, sequence, kind);
   if (first === undefined) throw new RangeError("An event was refused as known, but is not there.");
-  // Once the body is pruned or erased there is nothing to compare with.
   const body = first.digest.equals(digest) ? undefined : sql.body.get(first.id);
-  const conflict = body !== undefined && !sameContent(body.raw, raw);
+  const conflict = isConflict(incoming, first.digest, body);
   const repeats = repeatsWith(incoming);
   sql.countDuplicates.run(repeats.count, first.id);
   countDuplicates(tally, first, repeats);

@@ -1,5 +1,15 @@
 /** Opens the inbox's own connection with the settings that durability hangs on, and reads them back. */
-import { closeSync, lstatSync, openSync, realpathSync, type Stats, statfsSync, statSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  type Stats,
+  statfsSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { SetupError, StoreError } from "../../errors.ts";
 import { GROUP_WRITES, octal, ownerProblem } from "../../internal/file-owner.ts";
@@ -13,7 +23,7 @@ const AUTOCHECKPOINT_PAGES = 16_000;
 
 /** @throws SetupError `unsafe_location` */
 export function openConnection(driver: SqliteDriver, file: string): SqliteDatabase {
-  const checked = checkOwner(file);
+  const checked = checkFiles(file);
   const db = connect(driver, file, { timeout: DRIVER_BUSY_TIMEOUT_MS, fileMustExist: true });
   try {
     // Only a file without tables takes this setting; an inbox added to an application's file keeps that file's.
@@ -30,7 +40,7 @@ export function openConnection(driver: SqliteDriver, file: string): SqliteDataba
     db.pragma(`wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES}`);
     db.pragma("secure_delete = FAST");
     db.pragma("foreign_keys = OFF");
-    checkStillOwner(file, checked);
+    checkSame(file, checked);
   } catch (error) {
     db.close();
     throw error;
@@ -145,28 +155,80 @@ interface FileIdentity {
 const COMPANIONS = ["-wal", "-shm", "-journal"];
 
 /**
- * Refuses a database that another user owns or others can change, with the files next to it. By path: to open the file and close it would
- * end the locks that SQLite holds on it in this process (POSIX).
+ * Refuses a database that another user owns or others can change, and one whose `-wal` another path or a new container would not find, with
+ * the files next to it. By path: to open the file and close it would end the locks that SQLite holds on it in this process (POSIX).
  *
  * @param file - with links resolved
  * @throws SetupError `unsafe_location`
  */
-export function checkOwner(file: string): FileIdentity {
+export function checkFiles(file: string): FileIdentity {
   const stat = statSync(file);
   const allowed = isPrivateGroup(stat) || isGroupsDirectory(dirname(file), stat) ? GROUP_WRITES : 0;
-  for (const path of [file, ...COMPANIONS.map((companion) => `${file}${companion}`)]) {
-    const found = path === file ? stat : statSync(path, { throwIfNoEntry: false });
-    const problem = found === undefined ? null : ownerProblem("The database", path, found, allowed);
-    if (found !== undefined && problem !== null) {
-      throw new SetupError("unsafe_location", problem, { fields: { mode: octal(found.mode) } });
-    }
+  const mounts = mountPoints();
+  for (const suffix of ["", ...COMPANIONS]) {
+    const path = `${file}${suffix}`;
+    // SQLite opens no link in place of a companion.
+    const own = suffix === "" ? stat : lstatSync(path, { throwIfNoEntry: false });
+    if (own === undefined) continue;
+    if (own.isSymbolicLink())
+      throw unsafe(`${path} is a link, which SQLite does not follow there: move the file itself.`);
+    const problem = ownerProblem("The database", path, own, allowed);
+    if (problem !== null) throw new SetupError("unsafe_location", problem, { fields: { mode: octal(own.mode) } });
+    if (!own.isDirectory()) checkIsAlone(path, own, mounts);
   }
+  refuseWithoutLog(file);
   return { dev: stat.dev, ino: stat.ino };
 }
 
-/** @throws SetupError `unsafe_location` when the file at this path is not `opened`, or has another owner or mode now */
-function checkStillOwner(file: string, opened: FileIdentity): void {
-  const { dev, ino } = checkOwner(file);
+/**
+ * The newest events are only in the `-wal` next to the file. A file with two names has two of them, and that of a file which is mounted by
+ * itself stays behind in the container.
+ */
+function checkIsAlone(path: string, { nlink }: Stats, mounts: ReadonlySet<string>): void {
+  if (mounts.has(path)) {
+    throw unsafe(
+      `${path} is mounted as a single file, so the files that SQLite puts next to it, with the newest events, would be lost with the container: mount the directory ${dirname(path)} instead.`,
+    );
+  }
+  if (nlink > 1) {
+    throw unsafe(
+      `${path} has ${nlink} names (hard links), and SQLite keeps the newest events next to each name apart: stop every receiver, and remove the names that no receiver used. "find / -xdev -samefile ${path}" lists them.`,
+    );
+  }
+}
+
+/**
+ * SQLite makes `-wal` before `-shm` and removes it after it. Where only `-shm` is left, a running process may hold the log that was
+ * removed, and a second one under this name would damage the database.
+ */
+function refuseWithoutLog(file: string): void {
+  const index = () => statSync(`${file}-shm`, { throwIfNoEntry: false })?.ino;
+  const before = index();
+  // Looked at twice, because another process may open or close the database meanwhile.
+  if (before === undefined || existsSync(`${file}-wal`) || index() !== before) return;
+  throw unsafe(
+    `${file}-wal was removed, with the newest events, but ${file}-shm was not: stop every receiver, and put ${file}-wal back. Remove ${file}-shm only to continue without these events.`,
+  );
+}
+
+/** The paths at which something is mounted. Only Linux mounts single files; empty where that cannot be read. */
+function mountPoints(): ReadonlySet<string> {
+  try {
+    const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+    // The fifth field; blanks and backslashes in it are octal.
+    return new Set(lines.map((line) => (line.split(" ")[4] ?? "").replace(/\\([0-7]{3})/g, fromOctal)));
+  } catch {
+    return new Set();
+  }
+}
+
+function fromOctal(_escape: string, digits: string): string {
+  return String.fromCharCode(Number.parseInt(digits, 8));
+}
+
+/** @throws SetupError `unsafe_location` when the file at this path is not `opened`, or is not safe any more */
+function checkSame(file: string, opened: FileIdentity): void {
+  const { dev, ino } = checkFiles(file);
   if (dev === opened.dev && ino === opened.ino) return;
   throw unsafe(`The database ${file} was replaced while it was opened: find out which program does that.`);
 }
@@ -191,7 +253,7 @@ export function refuseDirectory(path: string): void {
 
 /** Something about the file that the application may mean so, but should hear of at open. */
 interface Caution {
-  readonly code: "ephemeral_disk" | "file_mode";
+  readonly code: "ephemeral_disk" | "other_device" | "file_mode";
   readonly message: string;
   /** Octal. */
   readonly mode?: string;
@@ -200,12 +262,19 @@ interface Caution {
 /** What to warn of. `file` exists, with links resolved. */
 export function cautionsAbout(file: string, typeOf: FileSystemType = fileSystemType): Caution[] {
   const cautions: Caution[] = [];
-  const fileSystem = lookUp(EPHEMERAL_FILE_SYSTEMS, file, typeOf);
+  // The newest events are in the file next to it.
+  const fileSystem =
+    lookUp(EPHEMERAL_FILE_SYSTEMS, file, typeOf) ?? lookUp(EPHEMERAL_FILE_SYSTEMS, dirname(file), typeOf);
   if (fileSystem !== undefined) {
     const message = `The inbox ${file} is on ${fileSystem}, which a restart or a new container may empty, accepted events and all: put it on a disk that stays, such as a mounted volume.`;
     cautions.push({ code: "ephemeral_disk", message });
   }
-  const mode = statSync(file).mode & 0o777;
+  const { dev, ...stat } = statSync(file);
+  if (dev !== statSync(dirname(file)).dev) {
+    const message = `The inbox ${file} is on another device than its directory, so it and the files that SQLite puts next to it, with the newest events, can be lost separately: mount the directory instead of the file.`;
+    cautions.push({ code: "other_device", message });
+  }
+  const mode = stat.mode & 0o777;
   if (process.platform !== "win32" && (mode & 0o077) !== 0) {
     const message = `Others than its owner may open the inbox ${file}, with its texts and numbers: run "chmod 600 ${file}*".`;
     cautions.push({ code: "file_mode", mode: octal(mode), message });

@@ -1,4 +1,4 @@
-/** Stops accepting before the disk is full or the file too large, and when the file is gone; looked at once a second at most. */
+/** Stops accepting before the disk is full or the file too large, and when its files are gone; looked at once a second at most. */
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { StoreError } from "../../errors.ts";
@@ -16,17 +16,16 @@ export interface SpaceLimits {
 export class Space {
   readonly #limits: SpaceLimits;
   readonly #clock: Clock;
-  readonly #file: string;
-  readonly #opened: string | null;
+  readonly #directory: string;
+  readonly #files: OpenFiles;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #refusal: StoreError | null = null;
 
-  /** @param file - open by now: what stands at its path later must be the same */
-  constructor(file: string, limits: SpaceLimits, clock: Clock) {
-    this.#file = file;
+  constructor(files: OpenFiles, limits: SpaceLimits, clock: Clock) {
+    this.#directory = dirname(files.main);
+    this.#files = files;
     this.#limits = limits;
     this.#clock = clock;
-    this.#opened = whichFile(file);
   }
 
   /** Why nothing may be accepted now; null when there is room. */
@@ -39,10 +38,11 @@ export class Space {
   }
 
   #look(db: SqliteDatabase): StoreError | null {
-    if (whichFile(this.#file) !== this.#opened) return replaced(this.#file);
+    const gone = this.#files.problem(db);
+    if (gone !== null) return gone;
     const { minFreeBytes, maxDatabaseBytes } = this.#limits;
     if (minFreeBytes > 0) {
-      const { bavail, bsize } = statfsSync(dirname(this.#file));
+      const { bavail, bsize } = statfsSync(this.#directory);
       if (bavail * bsize < minFreeBytes) return storeFull("The disk has less free space than minFreeBytes: free some.");
     }
     if (Number.isFinite(maxDatabaseBytes) && usedBytes(db) >= maxDatabaseBytes) {
@@ -52,16 +52,55 @@ export class Space {
   }
 }
 
+/** SQLite itself removes none of them while a connection is open. */
+const FILES = ["", "-wal", "-shm"];
+
+/**
+ * The files of an open database. A connection continues to write to those that it opened. A restart and other processes use those that are at
+ * the path.
+ */
+export class OpenFiles {
+  readonly main: string;
+  readonly #opened: ReadonlyMap<string, string | null>;
+
+  /** @param main - opened and written to, with links resolved */
+  constructor(main: string) {
+    this.main = main;
+    this.#opened = new Map(FILES.map((suffix) => [main + suffix, whichFile(main + suffix)]));
+  }
+
+  /** Why nothing may be acknowledged now; null if all of them are in their places. */
+  problem(db: SqliteDatabase): StoreError | null {
+    const gone = this.#gone();
+    if (gone.length === 0) return null;
+    // A removed log still holds what was acknowledged since the last look.
+    if (!this.areReplaced) checkpoint(db, "PASSIVE");
+    const paths = gone.map(({ path }) => path).join(", ");
+    const message = `The inbox accepts nothing, because a restart would not find it. Moved, removed or replaced while it was open: ${paths}. Put it back, or restart every process that uses the inbox.`;
+    return new StoreError("store_unavailable", message);
+  }
+
+  /** @throws StoreError if one of them is not in its place */
+  check(db: SqliteDatabase): void {
+    const problem = this.problem(db);
+    if (problem !== null) throw problem;
+  }
+
+  /** Whether another process may work with new ones: to copy the old log into the file would damage what that process writes. */
+  get areReplaced(): boolean {
+    return this.#gone().some(({ now }) => now !== null);
+  }
+
+  #gone() {
+    const found = [...this.#opened].map(([path, opened]) => ({ path, opened, now: whichFile(path) }));
+    return found.filter(({ opened, now }) => now === null || now !== opened);
+  }
+}
+
 /** Tells a file from another of the same name; null when there is none. */
 function whichFile(file: string): string | null {
   const stat = statSync(file, { bigint: true, throwIfNoEntry: false });
   return stat === undefined ? null : `${stat.dev} ${stat.ino}`;
-}
-
-/** The connection goes on writing to a file that no restart will find: what it acknowledged would be lost. */
-function replaced(file: string): StoreError {
-  const message = `The inbox ${file} was moved, removed or replaced while it was open: put it back, or restart.`;
-  return new StoreError("store_unavailable", message);
 }
 
 /** Bytes of pages that hold something; pages that pruning freed are used again. */
@@ -79,12 +118,14 @@ const FEW_PAGES = 200;
 
 export class Checkpoints {
   readonly #db: SqliteDatabase;
+  readonly #files: OpenFiles;
   readonly #clock: Clock;
   #timer: Timer | null = null;
   #wroteAt = 0;
 
-  constructor(db: SqliteDatabase, clock: Clock) {
+  constructor(db: SqliteDatabase, files: OpenFiles, clock: Clock) {
     this.#db = db;
+    this.#files = files;
     this.#clock = clock;
   }
 
@@ -105,6 +146,8 @@ export class Checkpoints {
       this.#timer = this.#clock.setTimeout(() => this.#whenIdle(), IDLE_MS - idleMs);
       return;
     }
+    this.#timer = null;
+    if (this.#files.areReplaced) return;
     checkpoint(this.#db, "PASSIVE");
     const writtenAt = this.#wroteAt;
     this.#timer = this.#clock.setTimeout(() => this.#whenLongIdle(writtenAt), LONG_IDLE_MS);
@@ -113,6 +156,7 @@ export class Checkpoints {
   /** The log was copied as a whole before, so that it holds what was written since, if anything was. */
   #whenLongIdle(writtenAt: number): void {
     this.#timer = null;
+    if (this.#files.areReplaced) return;
     if (this.#wroteAt === writtenAt || pagesIn(this.#db) <= FEW_PAGES) checkpoint(this.#db, "TRUNCATE");
     else this.wrote();
   }

@@ -23,11 +23,14 @@ type Statement = SqliteStatement & { iterate?: (...params: unknown[]) => Iterato
  */
 export function lend(db: SqliteDatabase): Lending {
   let lentTo: Borrower | null = null;
-  const check = () => {
+  const check = (statement?: Statement) => {
     if (lentTo === null) throw isOver();
+    if (lentTo === "effect") refuseStatement(statement);
   };
   const guardStatement = statementGuard(check);
-  const guards = new Map<PropertyKey, Method>([["close", refuseClose]]);
+  const guards = new Map<PropertyKey, Method>(OWNERS.map((method) => [method, refuseOwners]));
+  // better-sqlite3 tells the object that a statement was prepared on, as `database`: with the loan as `this` that is the loan.
+  const tellsDatabase = "database" in db.prepare("select 1");
   const connection = new Proxy(db, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target);
@@ -39,17 +42,19 @@ export function lend(db: SqliteDatabase): Lending {
       return guard;
     },
   });
-  const guarded =
-    (target: SqliteDatabase, key: PropertyKey, method: Method): Method =>
-    (...args) => {
+  const guarded = (target: SqliteDatabase, key: PropertyKey, method: Method): Method => {
+    const isTold = tellsDatabase && (key === "prepare" || key === "transaction");
+    return (...args) => {
       check();
-      if (lentTo === "effect" && (key === "prepare" || key === "exec")) refuseToEnd(args[0]);
+      const refusal = refusalOf(key, args[0]);
+      if (lentTo === "effect" && refusal !== null) throw refusal;
       // A transaction function that is kept calls what it got, and so is of no use later either.
       const given = key === "transaction" ? args.map((value) => whileLent(value, check)) : args;
-      const answer = Reflect.apply(method, target, given);
-      if (key === "prepare") guardStatement(answer as Statement);
+      const answer = Reflect.apply(method, isTold ? connection : target, given);
+      if (key === "prepare") guardStatement(answer as Statement, refusal);
       return answer === target ? connection : answer;
     };
+  };
   return {
     connection,
     during(operation, borrower = "effect") {
@@ -63,6 +68,9 @@ export function lend(db: SqliteDatabase): Lending {
   };
 }
 
+/** Would change what the inbox's own statements return, or end them. */
+const OWNERS = ["close", "defaultSafeIntegers", "unsafeMode"];
+
 /** Of the effect that the running code belongs to, also after its first `await`. */
 const current = new AsyncLocalStorage<{ readonly borrower: Borrower; isOver: boolean } | undefined>();
 const guardedOnes = new WeakSet<SqliteDatabase>();
@@ -74,24 +82,23 @@ const guardedOnes = new WeakSet<SqliteDatabase>();
 export function lendOfUser(db: SqliteDatabase): Lending {
   if (!guardedOnes.has(db)) {
     guardedOnes.add(db);
-    const check = () => {
-      if (current.getStore()?.isOver === true) throw isOver();
+    const check = (statement?: Statement) => {
+      const loan = current.getStore();
+      if (loan?.isOver === true) throw isOver();
+      if (loan?.borrower === "effect") refuseStatement(statement);
     };
     const guardStatement = statementGuard(check);
-    const prepare = db.prepare.bind(db);
-    const exec = db.exec.bind(db);
-    Object.assign(db, {
-      prepare(sql: string) {
+    const guarded = (key: "prepare" | "exec" | "pragma") => {
+      const method = db[key] as Method;
+      return (...args: unknown[]) => {
         check();
-        if (current.getStore()?.borrower === "effect") refuseToEnd(sql);
-        return guardStatement(prepare(sql));
-      },
-      exec(sql: string) {
-        check();
-        if (current.getStore()?.borrower === "effect") refuseToEnd(sql);
-        return exec(sql);
-      },
-    });
+        const refusal = refusalOf(key, args[0]);
+        if (current.getStore()?.borrower === "effect" && refusal !== null) throw refusal;
+        const answer = Reflect.apply(method, db, args);
+        return key === "prepare" ? guardStatement(answer as Statement, refusal) : answer;
+      };
+    };
+    Object.assign(db, { prepare: guarded("prepare"), exec: guarded("exec"), pragma: guarded("pragma") });
   }
   return {
     connection: db,
@@ -111,42 +118,54 @@ export function outsideOfEffects<T>(operation: () => T): T {
   return current.getStore() === undefined ? operation() : current.run(undefined, operation);
 }
 
+/** Why no effect may run these statements, which were prepared outside of one. */
+const refusedInEffects = new WeakMap<Statement, SetupError>();
+
+function refuseStatement(statement: Statement | undefined): void {
+  const refusal = statement && refusedInEffects.get(statement);
+  if (refusal !== undefined) throw refusal;
+}
+
+/** Throws if the statement, or the connection, may not be used now. */
+type Check = (statement?: Statement) => void;
+
 /**
  * Makes a function that guards a statement in place, since a native one works with no other `this`: by a prototype between it and its
  * own, made once. Replacing the methods of each statement is slower.
  */
-function statementGuard(check: () => void): (statement: Statement) => Statement {
+function statementGuard(check: Check): (statement: Statement, refusal: SetupError | null) => Statement {
   const guards = new Map<object, object>();
-  return (statement) => {
+  return (statement, refusal) => {
     const own: Statement = Object.getPrototypeOf(statement);
     let guard = guards.get(own);
     if (guard === undefined) {
       guard = guardedMethods(own, check);
       guards.set(own, guard);
     }
+    if (refusal !== null) refusedInEffects.set(statement, refusal);
     return Object.setPrototypeOf(statement, guard);
   };
 }
 
-function guardedMethods(own: Statement, check: () => void): object {
+function guardedMethods(own: Statement, check: Check): object {
   const { run, get, all, iterate } = own;
   const methods = {
-    run(...params: unknown[]) {
-      check();
+    run(this: Statement, ...params: unknown[]) {
+      check(this);
       return Reflect.apply(run, this, params);
     },
-    get(...params: unknown[]) {
-      check();
+    get(this: Statement, ...params: unknown[]) {
+      check(this);
       return Reflect.apply(get, this, params);
     },
-    all(...params: unknown[]) {
-      check();
+    all(this: Statement, ...params: unknown[]) {
+      check(this);
       return Reflect.apply(all, this, params);
     },
   };
   const rows = {
-    iterate(...params: unknown[]) {
-      check();
+    iterate(this: Statement, ...params: unknown[]) {
+      check(this);
       return guardRows(Reflect.apply(iterate as Method, this, params) as Iterator<unknown>, check);
     },
   };
@@ -154,7 +173,7 @@ function guardedMethods(own: Statement, check: () => void): object {
 }
 
 /** The first row is what runs the statement. Ending it early is always allowed. */
-function guardRows(rows: Iterator<unknown>, check: () => void): Iterator<unknown> {
+function guardRows(rows: Iterator<unknown>, check: Check): Iterator<unknown> {
   const { next } = rows;
   rows.next = () => {
     check();
@@ -163,7 +182,7 @@ function guardRows(rows: Iterator<unknown>, check: () => void): Iterator<unknown
   return rows;
 }
 
-function whileLent(value: unknown, check: () => void): unknown {
+function whileLent(value: unknown, check: Check): unknown {
   if (typeof value !== "function") return value;
   return function (this: unknown, ...args: unknown[]) {
     check();
@@ -171,11 +190,16 @@ function whileLent(value: unknown, check: () => void): unknown {
   };
 }
 
-const CONTROL = /\b(?:begin|commit|end|rollback)\b/i;
+const CONTROL = /\b(?:begin|commit|end|rollback|pragma|attach|detach)\b/i;
 const TOKEN = /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'[^']*'?|"[^"]*"?|`[^`]*`?|\[[^\]]*\]?|\w+|\s+|[\s\S]/g;
 
-/** What was written before a `commit` would stay, though the event fails and its effects run again. Savepoints are allowed. */
-export function refuseToEnd(sql: unknown): void {
+/**
+ * What was written before a `commit` would stay, though the event fails and its effects run again; and a setting would stay for the inbox's
+ * own work. Savepoints are allowed.
+ *
+ * @throws SetupError
+ */
+export function refuseInEffect(sql: unknown): void {
   if (typeof sql !== "string" || !CONTROL.test(sql)) return;
   let words: string[] = [];
   let inTrigger = false;
@@ -186,12 +210,47 @@ export function refuseToEnd(sql: unknown): void {
       continue;
     }
     const [first = "", second, third] = words;
-    words = [];
     // The body of a trigger has semicolons of its own, and ends with `end`.
     if (inTrigger) inTrigger = first !== "end";
     else if (first === "create") inTrigger = second === "trigger" || third === "trigger";
-    else if (first === "rollback" && (second === "to" || third === "to")) continue;
-    else if (CONTROL.test(first)) throw effectEndedTransaction();
+    else if (first === "pragma") refuseSetting(words);
+    else if (first === "attach" || first === "detach") throw outlives(first);
+    else if (first !== "rollback" || (second !== "to" && third !== "to")) {
+      if (CONTROL.test(first)) throw effectEndedTransaction();
+    }
+    words = [];
+  }
+}
+
+/** Pragmas that take a value and set nothing. */
+const READING =
+  "table_info table_xinfo table_list index_info index_xinfo index_list foreign_key_list foreign_key_check integrity_check quick_check";
+/** Pragmas whose setting is rolled back, or ends, with the transaction. */
+const OF_TRANSACTION = "user_version application_id defer_foreign_keys";
+const ALLOWED = new Set(`${READING} ${OF_TRANSACTION}`.split(" "));
+
+/** @param words - `pragma`, the schema and a dot, the name, and a value */
+function refuseSetting(words: readonly string[]): void {
+  const [name = "", ...value] = words.slice(words[2] === "." ? 3 : 1);
+  if (value.length > 0 && !ALLOWED.has(name.replace(/^["'`[]|["'`\]]$/g, ""))) throw outlives(`pragma ${name}`);
+}
+
+function outlives(what: string): SetupError {
+  return new SetupError(
+    "invalid_argument",
+    `An effect of ctx.commit must not use "${what}": it would last longer than the effect, also if that is rolled back. Use it in onOpen, or where you open your own connection.`,
+  );
+}
+
+/** Why a call must not be made in an effect; null if it may. */
+function refusalOf(key: PropertyKey, argument: unknown): SetupError | null {
+  if (key === "backup") return outlives("backup()");
+  if (key !== "prepare" && key !== "exec" && key !== "pragma") return null;
+  try {
+    refuseInEffect(key === "pragma" ? `pragma ${argument}` : argument);
+    return null;
+  } catch (error) {
+    return error as SetupError;
   }
 }
 
@@ -202,10 +261,10 @@ export function effectEndedTransaction(): SetupError {
   );
 }
 
-function refuseClose(): never {
+function refuseOwners(): never {
   throw new SetupError(
     "invalid_argument",
-    "The connection that ctx.commit and onOpen give belongs to the inbox: do not close it.",
+    "The connection that ctx.commit and onOpen give belongs to the inbox: do not close it, and do not change how all of its statements work. A statement has safeIntegers() of its own.",
   );
 }
 

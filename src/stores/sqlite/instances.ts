@@ -2,13 +2,11 @@
 
 import type { Heartbeat, InstanceRecord } from "../../inbox/record.ts";
 import type { EntryPreset, InstanceIdentity } from "../../inbox/store.ts";
-import { checkPreset, OLD_VERSION_GONE_MS, oldVersionRunning } from "../../inbox/store-rules.ts";
+import { checkPreset, entryOf, entryText, stillOpenIn } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { MIGRATIONS, READS_SOURCES, raiseMinReader, readMeta, writeMeta } from "./schema.ts";
-
-/** The schema that this version knows. */
-const VERSION = MIGRATIONS.length;
+import { MOVED_TO, readMeta, writeMeta } from "./schema.ts";
+import type { Work } from "./transaction.ts";
 
 interface InstanceRow {
   readonly id: number;
@@ -34,9 +32,9 @@ export function enterInstance(db: SqliteDatabase, instance: InstanceIdentity, no
   ).run(now);
   const { id, host, pid, pidStartedAt } = instance;
   const insert = db.prepare(
-    "insert into oncehook_instance (name, host, pid, pid_started, opened, version) values (?, ?, ?, ?, ?, ?)",
+    "insert into oncehook_instance (name, host, pid, pid_started, opened) values (?, ?, ?, ?, ?)",
   );
-  return Number(insert.run(id, host, pid, pidStartedAt, now, VERSION).lastInsertRowid);
+  return Number(insert.run(id, host, pid, pidStartedAt, now).lastInsertRowid);
 }
 
 /** Takes this open out again: leases it still holds expire when the inbox is opened next. */
@@ -47,10 +45,10 @@ export function leaveInstance(db: SqliteDatabase, holder: number): void {
 export function beat(db: SqliteDatabase, { holder, instance, beat, now }: Beat): void {
   const { id, host, pid, pidStartedAt } = instance;
   db.prepare(
-    `insert into oncehook_instance (id, name, host, pid, pid_started, opened, seen, keyring, counters, version)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    `insert into oncehook_instance (id, name, host, pid, pid_started, opened, seen, keyring, counters)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?)
      on conflict (id) do update set seen = excluded.seen, keyring = excluded.keyring, counters = excluded.counters`,
-  ).run(holder, id, host, pid, pidStartedAt, now, now, beat.keyringVersion, JSON.stringify(beat.counters), VERSION);
+  ).run(holder, id, host, pid, pidStartedAt, now, now, beat.keyringVersion, JSON.stringify(beat.counters));
 }
 
 interface Beat {
@@ -62,26 +60,27 @@ interface Beat {
 
 const ENTRY = "entry:";
 
-/** See `InboxStore.admit`. In a write transaction: a process that opens meanwhile waits. */
-export function admit(
-  db: SqliteDatabase,
-  entries: readonly EntryPreset[],
-  { now, location }: { readonly now: number; readonly location: string },
-): readonly EntryPreset[] {
+/** See `InboxStore.admit`. In a write transaction. */
+export function admit(db: SqliteDatabase, entries: readonly EntryPreset[]): readonly EntryPreset[] {
   for (const entry of entries) checkPreset(readMeta(db, ENTRY + entry.name) as string | undefined, entry);
-  const isRaised = Number(readMeta(db, "min_reader") ?? 0) >= READS_SOURCES;
-  if (entries.length > 0 && !isRaised) {
-    const select =
-      "select 1 from oncehook_instance where version is null and max(opened, coalesce(seen, 0)) > ? limit 1";
-    if (db.prepare(select).get(now - OLD_VERSION_GONE_MS) !== undefined) throw oldVersionRunning(location);
-    raiseMinReader(db, READS_SOURCES);
-  }
-  for (const { name, preset } of entries) writeMeta(db, ENTRY + name, preset);
+  for (const entry of entries) writeMeta(db, ENTRY + entry.name, entryText(entry));
   const rows = db.prepare("select key, value from oncehook_meta where key like 'entry:%' order by key").all();
-  return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) => ({
-    name: key.slice(ENTRY.length),
-    preset: value,
-  }));
+  return (rows as { readonly key: string; readonly value: string }[]).map(({ key, value }) =>
+    entryOf(key.slice(ENTRY.length), value),
+  );
+}
+
+/** See `InboxStore.markMoved`. In a write transaction: a process that opens meanwhile waits. */
+export function markMoved({ db, facts, now }: Work, to: string | null, here: InstanceIdentity): readonly number[] {
+  if (to === null) {
+    db.prepare("delete from oncehook_meta where key = ?").run(MOVED_TO);
+    return [];
+  }
+  const select = `select host, pid, pid_started as pidStartedAt, max(opened, coalesce(seen, 0)) as seenAt
+    from oncehook_instance where id <> ?`;
+  const others = stillOpenIn(db.prepare(select).all(facts.holder) as Parameters<typeof stillOpenIn>[0], here, now);
+  if (others.length === 0) writeMeta(db, MOVED_TO, to);
+  return others;
 }
 
 /** Those that ever said that they live. */

@@ -12,8 +12,8 @@ import {
   type SqliteStatement,
 } from "../../internal/sqlite-driver.ts";
 import { AheadSettles, amend, createPlan, runTurn } from "./batch.ts";
-import { cautionsAbout, checkDurable, checkOwner, openConnection, prepareFile, refuseDirectory } from "./connection.ts";
-import { Checkpoints, Space, type SpaceLimits } from "./disk-space.ts";
+import { cautionsAbout, checkDurable, checkFiles, openConnection, prepareFile, refuseDirectory } from "./connection.ts";
+import { Checkpoints, OpenFiles, Space, type SpaceLimits } from "./disk-space.ts";
 import { type Lending, lend, lendOfUser } from "./effect-connection.ts";
 import { asStoreError } from "./failures.ts";
 import { enterInstance, leaveInstance } from "./instances.ts";
@@ -55,6 +55,7 @@ export class OpenInbox {
   readonly wake: Wake;
   readonly patience: Patience;
   readonly clockSteps: ClockSteps;
+  readonly #files: OpenFiles;
   readonly #space: Space;
   readonly #checkpoints: Checkpoints;
   readonly #ahead: AheadSettles;
@@ -81,8 +82,9 @@ export class OpenInbox {
     this.wake = new Wake(db, clock);
     this.clockSteps = new ClockSteps(latest);
     this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };
-    this.#space = new Space(file, settings, clock);
-    this.#checkpoints = new Checkpoints(db, clock);
+    this.#files = new OpenFiles(file);
+    this.#space = new Space(this.#files, settings, clock);
+    this.#checkpoints = new Checkpoints(db, this.#files, clock);
     this.#ahead = new AheadSettles(ofEffects, db, this.patience);
   }
 
@@ -110,6 +112,11 @@ export class OpenInbox {
   /** Runs `operation` in a write transaction. */
   write<T>(operation: (work: Work) => T): Promise<T> {
     return this.during(() => this.#commit(operation));
+  }
+
+  /** Of what a caller takes for done, besides accepted events. @throws StoreError if the inbox's files were moved, removed or replaced */
+  checkFiles(): void {
+    this.#files.check(this.db);
   }
 
   /** Runs what only reads, or brings its own transactions, while the inbox stays open. */
@@ -203,7 +210,7 @@ function isInbox(driver: SqliteDriver, { path, location, busyTimeoutMs }: InboxS
   if (!existsSync(path)) return false;
   refuseDirectory(path);
   const file = realpathSync(path);
-  checkOwner(file);
+  checkFiles(file);
   try {
     const db = new driver(file, { timeout: busyTimeoutMs, fileMustExist: true });
     try {

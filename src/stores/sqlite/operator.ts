@@ -254,6 +254,7 @@ class EraseSearch {
 type Refusal = Extract<ActResult, { ok: false }>;
 
 export async function act(inbox: OpenInbox, request: Act, by: string): Promise<ActResult> {
+  inbox.checkFiles();
   if (request.kind === "erase") {
     return erase(inbox, request.subject, (work, count) => audit(work, request, by, count));
   }

@@ -1,7 +1,7 @@
 /** The inbox's tables, a migration for each schema, and how a file is brought to the schema of this version. */
 
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
-import { copyUnfinished, rulesFor } from "../../inbox/store-rules.ts";
+import { checkMoved, copyUnfinished, rulesFor } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { type FoundSchema, type Migration, missingMigrations, rulesFromMeta, rulesToMeta } from "../database.ts";
 
@@ -14,11 +14,13 @@ const inbox = `
 create table oncehook_meta (key text primary key, value) without rowid;
 
 create table oncehook_counter (name text primary key, value integer not null) without rowid;
+-- Names are pruned: a process that remembers some looks at names_pruned. No number is given twice: last_name is the highest that was pruned.
 insert into oncehook_counter (name, value) values
   ('next_event', 1), ('next_lane', 1), ('newest_signed', -1), ('service_resigns', 0),
   ('pending', 0), ('dead', 0), ('held', 0), ('held_bytes', 0), ('blocked', 0),
   ('accepted', 0), ('duplicates', 0), ('conflicts', 0), ('late', 0), ('handled', 0), ('unhandled', 0), ('retried', 0),
-  ('dead_lettered', 0), ('discarded', 0), ('gaps_skipped', 0), ('quarantined', 0);
+  ('dead_lettered', 0), ('discarded', 0), ('gaps_skipped', 0), ('quarantined', 0),
+  ('names_pruned', 0), ('last_name', 0), ('filtered', 0);
 
 create table oncehook_client (id integer primary key, name text not null unique);
 create table oncehook_kind (id integer primary key, name text not null unique);
@@ -38,24 +40,33 @@ create table oncehook_lane (
 create unique index oncehook_lane_key on oncehook_lane (client, tag, message);
 create index oncehook_lane_due on oncehook_lane (ready_at) where status >= 3;
 create index oncehook_lane_lease on oncehook_lane (ready_at) where status = 2;
+-- For lists of lanes that wait for time or for somebody (blocked, gap, backoff). One that is ready or leased is not in it, and costs no write.
+-- Comparisons, because a list of codes makes each write of a lane dearer by a fifth: SQLite builds a table of it each time.
+create index oncehook_lane_parked on oncehook_lane (status) where status = 1 or status > 3;
 
+-- identity is that of an event in a lane of several, and untimed is 1 where no time was signed; both are null otherwise.
 create table oncehook_event (
   id integer primary key, lane integer not null, seq integer not null, kind integer not null,
   state integer not null, outcome integer, keep integer, finished integer, attempts integer not null, started integer,
   late integer not null, forced integer not null, duplicates integer not null, conflict integer not null,
   gap_wait integer not null, occurred integer not null, signed integer not null, accepted integer not null,
-  error_code text, error text, digest blob not null, trace text
+  error_code text, error text, digest blob not null, trace text, identity text, untimed integer
 );
 -- The identity, and the index that finds a lane's head.
 create unique index oncehook_event_identity on oncehook_event (lane, seq, kind);
+create unique index oncehook_event_own_identity on oncehook_event (identity, lane) where identity is not null;
 create index oncehook_event_open on oncehook_event (state) where state <> 1;
 create index oncehook_event_keep on oncehook_event (keep, finished) where keep is not null;
+create index oncehook_event_untimed on oncehook_event (keep, finished) where untimed = 1 and keep is not null;
 create index oncehook_event_unhandled on oncehook_event (outcome) where outcome = 2;
 create index oncehook_event_late on oncehook_event (late) where late = 1;
 create index oncehook_event_conflict on oncehook_event (conflict) where conflict = 1;
 create index oncehook_event_error on oncehook_event (error_code) where error_code is not null;
+-- For the pruning of types' names alone: the condition, which always holds, keeps the planner from taking it for anything else.
+create index oncehook_event_kind on oncehook_event (kind) where kind > 0;
 
-create table oncehook_body (event integer primary key, raw blob not null);
+-- head: the headers that a source keeps, which go with the body.
+create table oncehook_body (event integer primary key, raw blob not null, head text);
 create table oncehook_conflict (event integer primary key, digest blob not null, signed integer not null, at integer not null, raw blob not null);
 create table oncehook_gap (
   lane integer not null, hi integer not null, lo integer not null, skipped integer not null, filled integer,
@@ -67,86 +78,29 @@ create table oncehook_attempt (
 );
 create index oncehook_attempt_event on oncehook_attempt (event);
 
+-- signer: which secret signed the body, for the quota of each.
 create table oncehook_quarantine (
   id integer primary key autoincrement, digest blob not null unique, reason text not null, slot text not null,
   scope text not null, state integer not null, replayed_as integer, signed integer not null, accepted integer not null,
-  bytes integer not null, trace text, raw blob
+  bytes integer not null, trace text, raw blob, signer text not null, head text, untimed integer
 );
-create index oncehook_quarantine_held on oncehook_quarantine (slot, bytes) where state = 0;
+create index oncehook_quarantine_signer on oncehook_quarantine (signer, bytes) where state = 0;
 create index oncehook_quarantine_accepted on oncehook_quarantine (accepted);
 
 create table oncehook_audit (
   id integer primary key autoincrement, at integer not null, by text not null, act text not null, detail text not null
 );
-`;
 
-/**
- * Schema 2: the webhook secrets of a kind, sealed outside of the database. `revision` grows with each write, so that of two
- * who read the same one only one replaces it. Next to the tables of schema 1, which stay as they are.
- */
-const secrets = `
+-- The notes of InboxStore.changeNotes. Pruning removes one once its time (until) has passed.
+create table oncehook_note (name text primary key, value text not null, until integer not null) without rowid;
+
+-- The webhook secrets of a kind, sealed outside of the database. revision grows with each write, so that of two who read the same one
+-- only one replaces it.
 create table oncehook_secret (kind text primary key, revision integer not null, sealed blob not null, changed integer not null) without rowid;
 `;
 
-/**
- * Schema 3: the lanes that wait for time or for somebody (blocked, gap, backoff), for lists of them. A lane on its ordinary way,
- * ready and leased, is not in it, and costs no write. Comparisons, because a list of codes makes each write of a lane dearer by
- * a fifth: SQLite builds a table of it each time.
- */
-const parkedLanes = "create index oncehook_lane_parked on oncehook_lane (status) where status = 1 or status > 3;";
-
-/**
- * Schema 4: which secret signed a quarantined body, for the quota of each. Null in rows of an older version, which count for every secret
- * of their slot and scope. The index of schema 1 stays for older versions.
- */
-const quarantineSigner = `
-alter table oncehook_quarantine add column signer text;
-create index oncehook_quarantine_signer on oncehook_quarantine (signer, slot, scope, bytes) where state = 0;
-`;
-
-/**
- * Schema 5: whether any event is of a type is looked up when the names of types are pruned, and never otherwise: the condition, which always
- * holds, keeps the planner from taking the index for anything else. A process that remembers names looks at `names_pruned`; a number is
- * never given twice, for `last_name` is the highest that was pruned.
- */
-const names = `
-create index oncehook_event_kind on oncehook_event (kind) where kind > 0;
-insert or ignore into oncehook_counter (name, value) values ('names_pruned', 0), ('last_name', 0);
-`;
-
-/**
- * Schema 6: sources besides the messaging service. The headers that a source keeps go with the body. `untimed` is 1 where no time was signed,
- * and `identity` is that of an event in a lane of several; both are null otherwise. `version` is the schema that a process knows: null for
- * one that knows no other sources, which must be gone before their first event. `min_reader` is raised then (`instances.ts`).
- * Also the notes of `InboxStore.changeNotes`, which pruning removes once `until` has passed, and the counter of filtered events.
- */
-const sources = `
-alter table oncehook_body add column head text;
-alter table oncehook_event add column identity text;
-create unique index oncehook_event_own_identity on oncehook_event (identity, lane) where identity is not null;
-alter table oncehook_event add column untimed integer;
-create index oncehook_event_untimed on oncehook_event (keep, finished) where untimed = 1 and keep is not null;
-alter table oncehook_quarantine add column head text;
-alter table oncehook_quarantine add column untimed integer;
-alter table oncehook_instance add column version integer;
-create table oncehook_note (name text primary key, value text not null, until integer not null) without rowid;
-insert or ignore into oncehook_counter (name, value) values ('filtered', 0);
-`;
-
-/** The first schema whose code knows events of other sources. */
-export const READS_SOURCES = 6;
-
-// Brings the inbox's tables to the schema of this version, or says why it must not.
-
-/** Entry n makes schema n + 1. */
-export const MIGRATIONS: readonly Migration[] = [
-  { sql: inbox, minReader: 1 },
-  { sql: secrets, minReader: 1 },
-  { sql: parkedLanes, minReader: 1 },
-  { sql: quarantineSigner, minReader: 1 },
-  { sql: names, minReader: 1 },
-  { sql: sources, minReader: 1 },
-];
+/** Entry n makes schema n + 1. A published entry never changes: what changes comes as a further one. */
+export const MIGRATIONS: readonly Migration[] = [{ sql: inbox, minReader: 1 }];
 
 /** The schema number in `meta`; 0 when there is no inbox in the file yet. */
 function schemaOf(db: SqliteDatabase): FoundSchema {
@@ -158,20 +112,15 @@ function schemaOf(db: SqliteDatabase): FoundSchema {
 /**
  * Runs what is missing, inside the caller's write transaction.
  *
- * @param known - for tests: the migrations that an older version has
  * @throws SetupError `inbox_too_new`, or `migration_needed` with `"check"`
  */
-export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"], known = MIGRATIONS): void {
-  const missing = missingMigrations(schemaOf(db), known, mode);
-  if (missing.length === 0) return;
+export function migrate(db: SqliteDatabase, mode: OpenContext["migrate"]): void {
+  const missing = missingMigrations(schemaOf(db), MIGRATIONS, mode);
+  const last = missing.at(-1);
+  if (last === undefined) return;
   for (const { sql } of missing) db.exec(sql);
-  writeMeta(db, "schema", known.length);
-  raiseMinReader(db, known.at(-1)?.minReader ?? known.length);
-}
-
-/** Never lowers it: an event that an older version cannot read may be there. */
-export function raiseMinReader(db: SqliteDatabase, least: number): void {
-  writeMeta(db, "min_reader", Math.max(least, Number(readMeta(db, "min_reader") ?? 0)));
+  writeMeta(db, "schema", MIGRATIONS.length);
+  writeMeta(db, "min_reader", last.minReader);
 }
 
 /** Whether a receiver has made an inbox in this file. */
@@ -183,7 +132,7 @@ export function holdsInbox(db: SqliteDatabase): boolean {
  * Records whose inbox this is, and the rest of a receiver's rules.
  *
  * @returns the rules that apply
- * @throws SetupError `wrong_receiver_name`, `no_inbox`, `copy_unfinished`
+ * @throws SetupError `wrong_receiver_name`, `no_inbox`, `copy_unfinished`, `inbox_moved`
  */
 export function applyRules(db: SqliteDatabase, context: OpenContext, location: string): InboxRules {
   const recorded = rulesFromMeta({
@@ -194,9 +143,13 @@ export function applyRules(db: SqliteDatabase, context: OpenContext, location: s
   const rules = rulesFor(context.rules, recorded, location);
   const isPart = readMeta(db, "copied_from") !== undefined && readMeta(db, "copy_finished") === undefined;
   if (isPart && context.copying !== true) throw copyUnfinished(db.name);
+  checkMoved(readMeta(db, MOVED_TO) as string | undefined, location, context.movedTo);
   for (const [key, value] of Object.entries(rulesToMeta(rules))) writeMeta(db, key, value);
   return rules;
 }
+
+/** The location that the inbox was moved to. */
+export const MOVED_TO = "moved_to";
 
 export function readMeta(db: SqliteDatabase, key: string): unknown {
   const row = db.prepare("select value from oncehook_meta where key = ?").get(key) as { value: unknown } | undefined;

@@ -6,6 +6,7 @@ import type { SecretEncoding } from "../../service/secret.ts";
 import type { SecretStore } from "../../service/secret-store.ts";
 import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
 import { checkDurable, checkPath, openConnection, prepareFile } from "./connection.ts";
+import { OpenFiles } from "./disk-space.ts";
 import { asStoreError } from "./failures.ts";
 import { readInstances } from "./instances.ts";
 import { migrate } from "./schema.ts";
@@ -54,7 +55,10 @@ export function sqliteSecrets(path: string, options: SqliteSecretsOptions): Secr
   const place = {
     location,
     table: "oncehook_secret",
-    open: async () => tableOf(await openFile(file), file.patience),
+    open: async () => {
+      const { db, files } = await openFile(file);
+      return tableOf(db, files, file.patience);
+    },
     asStoreError: (error: unknown) => asStoreError(error, location),
   };
   return sealedSecrets("sqliteSecrets()", place, options);
@@ -83,7 +87,7 @@ function readSettings(path: string, options: SqliteSecretsOptions): FileSettings
   };
 }
 
-async function openFile(settings: FileSettings): Promise<SqliteDatabase> {
+async function openFile(settings: FileSettings): Promise<{ readonly db: SqliteDatabase; readonly files: OpenFiles }> {
   const driver = settings.driver ?? (await loadDriver());
   const file = prepareFile(settings.path);
   return untilFree(settings.patience, () => {
@@ -91,7 +95,7 @@ async function openFile(settings: FileSettings): Promise<SqliteDatabase> {
     try {
       immediately(db, () => migrate(db, settings.migrate));
       checkDurable(db);
-      return db;
+      return { db, files: new OpenFiles(file) };
     } catch (error) {
       db.close();
       throw error;
@@ -99,12 +103,13 @@ async function openFile(settings: FileSettings): Promise<SqliteDatabase> {
   });
 }
 
-function tableOf(db: SqliteDatabase, patience: Patience): SecretTable {
+function tableOf(db: SqliteDatabase, files: OpenFiles, patience: Patience): SecretTable {
   return {
     read: (kind) =>
       // Both columns are there and of these types, because only `replace` writes them.
       untilFree(patience, () => (db.prepare(SELECT).get(kind) as SealedRow | undefined) ?? null),
     async replace(kind, sealed, revision) {
+      files.check(db);
       const values = [sealed, patience.clock.now(), kind, revision];
       const sql = revision === 0 ? INSERT : UPDATE;
       const { changes } = await untilFree(patience, () => immediately(db, () => db.prepare(sql).run(...values)));

@@ -148,7 +148,7 @@ export const SQL = {
   highest: `select max(seq) as seq from oncehook_event ${IN_LANE} where lane = ? and seq between ? and ?`,
   heldSince: `select min(accepted) as since from oncehook_event ${IN_LANE}
     where lane = ? and seq >= ? and state = 0 and forced = 0`,
-  body: "select raw from oncehook_body where event = ?",
+  body: "select raw, head from oncehook_body where event = ?",
   ofSource: `select identity, (select head from oncehook_body where event = oncehook_event.id) as head from oncehook_event where id = ?`,
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ?",
   markConflict: "update oncehook_event set conflict = 1 where id = ?",
@@ -182,8 +182,8 @@ export const SQL = {
   quarantineKnown: "select 1 as known from oncehook_quarantine where digest = ?",
   quarantineHeld:
     "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
-  quarantineHeldOfOlder: `select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine
-    where state = 0 and signer is null and slot = ? and scope = ?`,
+  quarantineRows: "select id, bytes, reason from oncehook_quarantine where state = 0 and signer = ? order by id",
+  dropQuarantined: "update oncehook_quarantine set state = 2, raw = null, head = null where id = ?",
   insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw,
     head, untimed) values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
 
@@ -226,7 +226,7 @@ type Rows = {
   identified: KnownRow;
   highest: { readonly seq: number | null };
   heldSince: { readonly since: number | null };
-  body: { readonly raw: Buffer };
+  body: { readonly raw: Buffer; readonly head: string | null };
   ofSource: SourceRow;
   dueLanes: KeyedLaneRow;
   expiredLanes: KeyedLaneRow;
@@ -238,7 +238,7 @@ type Rows = {
   eventState: { readonly state: number };
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
-  quarantineHeldOfOlder: { readonly rows: number; readonly bytes: number };
+  quarantineRows: { readonly id: number; readonly bytes: number; readonly reason: string };
   readCounter: { readonly value: number };
   clientId: { readonly id: number };
   clientName: { readonly name: string };

@@ -1,5 +1,4 @@
 /** Exports the SQLite inbox's lanes to another store, and imports another store's. */
-import { isOfSource } from "../../inbox/lane-key.ts";
 import type {
   AttemptRecord,
   ConflictRecord,
@@ -16,7 +15,7 @@ import { countIn, withoutLease } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../database.ts";
 import { EVENT, type EventRow, toEvent } from "./records.ts";
-import { READS_SOURCES, raiseMinReader, readMeta, writeMeta } from "./schema.ts";
+import { readMeta, writeMeta } from "./schema.ts";
 import type { Work } from "./transaction.ts";
 
 // Gives the SQLite inbox's lanes to another store.
@@ -158,8 +157,6 @@ function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
   const names = [lane.peer, lane.externalReference];
   const { changes } = insert.lane.run(id, client, TAG[key.tag], key.messageId, ...position, ...names);
   if (changes === 0) return;
-  // An older version cannot read it.
-  if (isOfSource(key.tag)) raiseMinReader(work.db, READS_SOURCES);
   for (const event of events) takeEvent(work, insert, { lane: id, event });
   for (const { from, to, skippedAt, filledAt } of lane.gaps) insert.gap.run(id, to, from, skippedAt, filledAt);
   for (const { eventId, attempt, at, durationMs, errorCode, error } of lane.attempts) {

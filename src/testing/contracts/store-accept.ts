@@ -1,5 +1,5 @@
 /** The store contract on accepting: identities, duplicates, conflicts, bodies, quarantine. */
-import type { LaneKey } from "../../inbox/record.ts";
+import type { LaneKey, NewQuarantine } from "../../inbox/record.ts";
 import { bytes, type ContractCase, hex, it, needing, sequences, sha256Of } from "./store-bench.ts";
 
 /** Keys that a careless store would confuse, because it joins, folds or truncates them. */
@@ -145,6 +145,28 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(accepted[1]).toMatchObject({ outcome: "duplicate", conflict: false });
     bench.expect(await bench.at(1)).toMatchObject({ conflict: false, duplicates: 1 });
   }),
+  it("asks an event's source whether other bytes are the same event, with the stored body and its headers", async (bench) => {
+    const asked: (string | null)[][] = [];
+    const isSame = (raw: Uint8Array, head: string | null) => {
+      asked.push([Buffer.from(raw).toString(), head]);
+      return Buffer.from(raw).toString() === "a=%31";
+    };
+    const wish = { head: '{"x":"1"}', isSame };
+    const spelled = (text: string) => bench.event(1, { ...wish, raw: bytes(text) });
+    const together = await bench.accept(spelled("a=%31"), spelled("a=1"));
+    const later = await bench.accept(spelled("a=1"), spelled("a=%31"));
+    const conflicts = [...together.accepted.slice(1), ...later.accepted].map(
+      (answer) => "conflict" in answer && answer.conflict,
+    );
+    bench.expect(conflicts).toEqual([false, false, false]);
+    // Equal bytes are not asked about.
+    bench.expect(asked).toEqual([
+      ["a=%31", '{"x":"1"}'],
+      ["a=%31", '{"x":"1"}'],
+    ]);
+    const other = await bench.accept(bench.event(1, { ...wish, raw: bytes("a=2"), isSame: () => false }));
+    bench.expect(other.accepted).toMatchObject([{ outcome: "duplicate", conflict: true }]);
+  }),
   it("counts the repeats that come with a new event, and with one that it knows (RCV-6)", async (bench) => {
     const signedAt = bench.clock.now();
     await bench.accept(bench.event(1, { repeats: { count: 3, signedAt } }));
@@ -192,6 +214,74 @@ export const acceptCases: readonly ContractCase[] = [
       .expect((await bench.step({ quarantines: bodies, quarantineQuota })).quarantined)
       .toEqual(["duplicate", "duplicate", "held"]);
   }),
+  it("lets the oldest body whose reason may give way do so where the quota of its signer is used up, and no other", async (bench) => {
+    const quarantineQuota = { maxRows: 3, maxBytes: 1_000, givingWay: ["too_deep", "forbidden_key"] };
+    const hold = async (...quarantines: readonly NewQuarantine[]) =>
+      (await bench.step({ quarantines, quarantineQuota })).quarantined;
+    const kept = (text: string) => bench.quarantine(text, { reason: "invalid_event" });
+    const shaped = (text: string, wish: Partial<NewQuarantine> = {}) =>
+      bench.quarantine(text, { reason: "too_deep", head: '{"a":"1"}', ...wish });
+    const held = async () => {
+      const rows = (await bench.store.findQuarantined({ states: ["held"], limit: 100 })).items;
+      return rows.map(({ raw }) => Buffer.from(raw ?? []).toString()).toSorted();
+    };
+    const apart = [shaped("of another", { signer: "signer-2" }), shaped("set aside")];
+    bench.expect(await hold(...apart)).toEqual(["held", "held"]);
+    const aside = (await bench.store.findQuarantined({ limit: 1 })).items[0];
+    await bench.act({ kind: "discard_quarantined", quarantine: aside?.id ?? 0 });
+
+    await hold(kept("k1"), shaped("s1"), shaped("s2", { reason: "forbidden_key", slot: "next", scope: "any" }));
+    const gaveWay = { outcome: "made_room", dropped: 1 };
+    // Of one batch too: what has just been held gives way to what comes next.
+    bench.expect(await hold(shaped("s3"), kept("k2"))).toEqual([gaveWay, gaveWay]);
+    bench.expect(await held()).toEqual(["k1", "k2", "of another", "s3"]);
+    bench.expect(await hold(kept("k3"))).toEqual([gaveWay]);
+    bench.expect(await hold(kept("k4"), shaped("s4"))).toEqual(["full", "full"]);
+    bench.expect(await held()).toEqual(["k1", "k2", "k3", "of another"]);
+
+    // What gave way is known and seen, without its body; an operator's discards keep theirs.
+    bench.expect(await hold(shaped("s1"))).toEqual(["duplicate"]);
+    const discarded = (await bench.store.findQuarantined({ states: ["discarded"], limit: 100 })).items;
+    const facts = discarded.map(({ reason, raw, head }) => [
+      reason,
+      raw === null ? null : Buffer.from(raw).toString(),
+      head,
+    ]);
+    bench.expect(facts).toEqual([
+      ["too_deep", null, null],
+      ["forbidden_key", null, null],
+      ["too_deep", null, null],
+      ["too_deep", "set aside", '{"a":"1"}'],
+    ]);
+    const { gauges, counters } = await bench.store.stats();
+    bench.expect(gauges).toMatchObject({ quarantined: 4, quarantinedBytes: 6 + "of another".length });
+    bench.expect(counters.quarantined).toBe(8);
+    const replay = { kind: "replay_quarantined", quarantine: discarded[0]?.id ?? 0, event: bench.event(1) } as const;
+    const replayed = await bench.store.act({ ...replay }, "tester");
+    bench.expect(replayed).toEqual({ ok: false, reason: "wrong_state" });
+    bench.expect((await bench.store.audit(10)).map(({ act }) => act)).toEqual(["discard_quarantined"]);
+  }),
+  it("lets as many bodies give way as another one's bytes need, and none where that is not enough", async (bench) => {
+    const quarantineQuota = { maxRows: 100, maxBytes: 12, givingWay: ["too_deep"] };
+    const hold = async (reason: string, ...texts: readonly string[]) =>
+      (await bench.step({ quarantines: texts.map((text) => bench.quarantine(text, { reason })), quarantineQuota }))
+        .quarantined;
+    await hold("too_deep", "aaa", "bbb", "ccc");
+    await hold("invalid_json", "kkk");
+    bench.expect(await hold("invalid_json", "x".repeat(10))).toEqual(["full"]);
+    bench.expect(await hold("too_deep", "y".repeat(13))).toEqual(["full"]);
+    bench.expect((await bench.store.stats()).gauges).toMatchObject({ quarantined: 4, quarantinedBytes: 12 });
+    bench.expect(await hold("invalid_json", "zzzz")).toEqual([{ outcome: "made_room", dropped: 2 }]);
+    bench.expect((await bench.store.stats()).gauges).toMatchObject({ quarantined: 3, quarantinedBytes: 10 });
+  }),
+  it("holds nothing of a body that gave way, so an erasure finds nothing", async (bench) => {
+    const quarantineQuota = { maxRows: 1, maxBytes: 1_000, givingWay: ["too_deep"] };
+    for (const text of ['"+15550001"', '"+15550002"'])
+      await bench.step({ quarantines: [bench.quarantine(text, { reason: "too_deep" })], quarantineQuota });
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: "+15550001" } })).toEqual({ ok: true, count: 0 });
+    bench.expect(await bench.act({ kind: "erase", subject: { peer: "+15550002" } })).toEqual({ ok: true, count: 1 });
+    bench.expect((await bench.store.stats()).gauges).toMatchObject({ quarantined: 0, quarantinedBytes: 0 });
+  }),
   it("counts a signer's quarantined bodies together, in whichever slot its secret was", async (bench) => {
     const quarantines = ["next", "current", "previous"].map((slot) => bench.quarantine(slot, { slot }));
     const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
@@ -201,37 +291,5 @@ export const acceptCases: readonly ContractCase[] = [
       ["current", "signer-1"],
       ["next", "signer-1"],
     ]);
-  }),
-  it("counts a body without a recorded signer, from an older version, for every signer of its slot and scope", async (bench) => {
-    const { counters } = await bench.store.stats();
-    const { signedAt, ...older } = bench.quarantine("older");
-    const row = {
-      ...older,
-      id: 1,
-      signer: null,
-      state: "held",
-      replayedAs: null,
-      signedAt,
-      acceptedAt: signedAt,
-      head: null,
-      untimed: false,
-    } as const;
-    const totals = { counters, newestSignedAt: null, serviceResigns: false };
-    await bench.store.import({ source: "older", lanes: [], quarantined: [row], audit: [], totals });
-    const [found] = (await bench.store.findQuarantined({ limit: 10 })).items;
-    bench.expect(found?.signer).toBe(null);
-    const of = (signer: string) => [
-      bench.quarantine(`${signer} 1`, { signer }),
-      bench.quarantine(`${signer} 2`, { signer }),
-      bench.quarantine(`${signer} 3`, { signer, scope: "inbound" }),
-      bench.quarantine(`${signer} 4`, { signer, slot: "next" }),
-    ];
-    for (const signer of ["signer-1", "signer-2"]) {
-      const { quarantined } = await bench.step({
-        quarantines: of(signer),
-        quarantineQuota: { maxRows: 2, maxBytes: 1_000 },
-      });
-      bench.expect(quarantined).toEqual(["held", "full", "held", "full"]);
-    }
   }),
 ];

@@ -1,7 +1,7 @@
 /** The store contract on copying an inbox: what is exported and imported, and that the copy behaves the same. */
 import { copyOpen } from "../../inbox/copy.ts";
 import { memoryStore } from "../../stores/memory.ts";
-import { Bench, bytes, type ContractCase, hex, it, sequences } from "./store-bench.ts";
+import { Bench, bytes, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
 
 const MINUTE = 60_000;
 const NOTHING = { lanes: [], quarantined: [], audit: [], totals: null } as const;
@@ -195,6 +195,44 @@ export const copyCases: readonly ContractCase[] = [
     await bench.store.close();
     await bench.open();
   }),
+  it("is marked as moved, refuses every open but a copy's to the same place, and opens again without the mark", async (bench) => {
+    await bench.accept(bench.event(1));
+    bench.expect(await bench.store.markMoved("elsewhere:")).toEqual([]);
+    // The one that marked it goes on, to read what it copies.
+    bench.expect((await bench.store.export(0, 10)).length).toBe(1);
+    await bench.store.close();
+    const refusals = [];
+    for (const overrides of [{}, { rules: "recorded" }, { copying: true }, { movedTo: "third:" }] as const) {
+      const opening = bench.open(bench.store, overrides);
+      refusals.push(await opening.then(String, ({ code, fields }) => [code, fields.movedTo]));
+    }
+    bench.expect(refusals).toEqual(Array(4).fill(["inbox_moved", "elsewhere:"]));
+    await bench.open(bench.store, { rules: "recorded", movedTo: "elsewhere:" });
+    bench.expect(await bench.store.markMoved("elsewhere:")).toEqual([]);
+    await bench.store.close();
+    await bench.open(bench.store, { rules: "recorded", movedTo: true });
+    bench.expect(await bench.store.markMoved(null)).toEqual([]);
+    await bench.store.close();
+    await bench.open();
+    bench.expect(sequences(await bench.find())).toEqual([1]);
+  }),
+  it("is moved by a copy, which marks nothing without being asked", async (bench) => {
+    await bench.accept(bench.event(1));
+    const [first, second] = [await beside(bench), await beside(bench)];
+    const opens = () =>
+      bench.open().then(
+        () => "open",
+        ({ code }) => code,
+      );
+    bench.expect((await copyOpen({ from: bench.store, to: first.store }, bench.clock)).moved).toBe(false);
+    await bench.store.close();
+    bench.expect(await opens()).toBe("open");
+    const move = { from: bench.store, to: second.store, move: true };
+    bench.expect((await copyOpen(move, bench.clock)).moved).toBe(true);
+    await bench.store.close();
+    bench.expect(await opens()).toBe("inbox_moved");
+    bench.expect(sequences(await second.find())).toEqual([1]);
+  }),
   it("refuses an import when it already holds events, or events from another source", async (bench) => {
     await bench.handle(bench.event(1));
     bench.expect(await bench.store.import({ ...NOTHING, source: "elsewhere:" })).toEqual({ ok: false });
@@ -226,4 +264,23 @@ export const copyCases: readonly ContractCase[] = [
     bench.expect(events.map(({ conflicting }) => conflicting !== null)).toEqual([false, false, true]);
     bench.expect(new TextDecoder().decode(events[2]?.conflicting?.raw).includes("two")).toBe(true);
   }),
+  ...needing("shared", [
+    it("is not marked as moved while another process has it open, heartbeat or not", async (bench) => {
+      const other = await bench.another();
+      bench.expect(await bench.store.markMoved("elsewhere:")).toEqual([process.pid]);
+      await other.close();
+      // Nobody waits for one that was killed.
+      await bench.another("gone");
+      bench.expect(await bench.store.markMoved("elsewhere:")).toEqual([]);
+      const opening = bench.another();
+      bench
+        .expect(
+          await opening.then(
+            () => "open",
+            ({ code }) => code,
+          ),
+        )
+        .toBe("inbox_moved");
+    }),
+  ]),
 ];

@@ -12,6 +12,7 @@ import { silentLogger } from "../../../src/internal/logger.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { contextOf } from "../../stores/sqlite-turns.ts";
+import { becomeLater } from "../../support/later-version.ts";
 import { dead, handle, handled, outboundEvent } from "../inbox-place.ts";
 import {
   type Case,
@@ -42,7 +43,11 @@ const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
   secret_weak: () => ({ flags: { secretFile: newFile("abababababababababababab") } }),
   no_inbox: () => ({ flags: { store: join(newFolder(), "inbox.db") } }),
   store_unavailable: () => ({ flags: { store: newFile("This is no database, and longer than a page's head of it.") } }),
-  migration_needed: () => withMeta({ schema: 1, min_reader: 1 }),
+  async migration_needed() {
+    const store = await newInbox();
+    onTestFinished(becomeLater());
+    return { flags: { store } };
+  },
   inbox_too_new: () => withMeta({ schema: 99, min_reader: 99 }),
   async unsafe_location() {
     const store = await newInbox({ beat: null });

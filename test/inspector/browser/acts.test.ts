@@ -156,7 +156,7 @@ describe("revealing", () => {
     const { desk, visiting } = at();
     await visiting.go(await messageView(desk, MESSAGES.inbound));
     const main = visiting.page.locator("main");
-    await main.getByText("[text]").first().waitFor();
+    await main.getByText("[hidden]").first().waitFor();
     expect(await main.textContent()).not.toMatch(/Thursday|0187/);
     await byMouse(visiting.page, /^Reveal/);
     await byMouse(visiting.page, /^Reveal$/);
@@ -216,7 +216,7 @@ describe("revealing", () => {
     desk.grant = "act";
     await visiting.page.reload();
     await visiting.go(await messageView(desk, MESSAGES.inbound));
-    await visiting.page.getByText("[text]").first().waitFor();
+    await visiting.page.getByText("[hidden]").first().waitFor();
     expect(await visiting.page.getByRole("button", { name: /^Reveal/ }).count()).toBe(0);
     desk.grant = "read";
     await visiting.page.reload();

@@ -1,170 +1,177 @@
 /** What of a body may be seen by whoever may not see numbers and texts. */
 import { describe, expect, it } from "vitest";
 import { maskedBody } from "../../../src/receiver/shown.ts";
+import { SERVICE_SHOWS } from "../../../src/service/source.ts";
 
-/** Of the body with this JSON. */
-const seen = (value: unknown) => maskedBody(Buffer.from(JSON.stringify(value)));
+/** Of the body with this JSON, where its source shows the fields `shows`. */
+const seen = (value: unknown, ...shows: readonly string[]) => maskedBody(Buffer.from(JSON.stringify(value)), shows);
 
-const IDS = ["apiClientId", "messageId", "conversationId", "numberId", "providerMessageRef"];
-const WORDS = ["eventType", "direction", "status", "code"];
-
-describe("maskedBody(): ids and words", () => {
-  it.each(IDS)("shows %s where it looks like an id", (key) => {
-    for (const id of ["a", "msg_1", "MSG-2.b:9_Z", "7f", "-"]) expect(seen({ [key]: id })).toEqual({ [key]: id });
-  });
-
-  it.each(IDS)("leaves out a text in %s", (key) => {
-    for (const text of ["call me", " msg_1", "msg_1 ", "msg_1!", "é", "msg_1\n2"]) {
-      expect(seen({ [key]: text })).toEqual({ [key]: "[text]" });
-    }
-    expect(seen({ [key]: "+15550100002" })).toEqual({ [key]: "…02" });
-  });
-
-  it.each(WORDS)("shows %s where it looks like a word of a program", (key) => {
-    for (const word of ["a", "Z", "message.sent", "SEND_FAILED:x-9"])
-      expect(seen({ [key]: word })).toEqual({ [key]: word });
-  });
-
-  it.each(WORDS)("leaves out of %s what somebody may have to type in, and texts", (key) => {
-    for (const text of ["483920", "4a", "_a", ".a", "call me", "sent!", " sent", "é"]) {
-      expect(seen({ [key]: text })).toEqual({ [key]: "[text]" });
-    }
-    expect(seen({ [key]: "15550100002" })).toEqual({ [key]: "…02" });
-  });
-
-  it("takes no other field for an id or a word", () => {
-    for (const key of ["", "id", "body", "text", "messageid", "to", "from", "note", "occurredAt", "toString"]) {
-      expect(seen({ [key]: "msg_1" })).toEqual({ [key]: "[text]" });
-    }
-  });
-
-  it("shows the application's own reference, by which people search, with the numbers in it masked", () => {
-    const references = ["order-77", "Zoë's order", "for +1 (555) 010-0002, twice", "15550100002", "483920"];
-    expect(references.map((externalReference) => seen({ externalReference }))).toEqual([
-      { externalReference: "order-77" },
-      { externalReference: "Zoë's order" },
-      { externalReference: "for …02, twice" },
-      { externalReference: "…02" },
-      { externalReference: "483920" },
-    ]);
+describe("maskedBody() without fields that may be shown", () => {
+  it.each([
+    [{}, {}],
+    [{ id: "evt_1" }, { "[hidden]": "1 field" }],
+    [{ "alice@example.com": { admin: true }, "+15550100002": 7, otp: 483_920 }, { "[hidden]": "3 fields" }],
+    [JSON.parse('{"__proto__":{"id":1},"constructor":"x"}'), { "[hidden]": "2 fields" }],
+    [[], []],
+    [
+      [{ id: "evt_1" }, "Ann", 7, [true]],
+      [{ "[hidden]": "1 field" }, "[hidden]", "[hidden]", ["[hidden]"]],
+    ],
+    ["msg_1", "[hidden]"],
+    ["", "[hidden]"],
+    [77, "[hidden]"],
+    [null, "[hidden]"],
+    [true, "[hidden]"],
+  ])("shows of %j how much there is", (value, shown) => {
+    expect(seen(value)).toEqual(shown);
   });
 });
 
-describe("maskedBody(): texts", () => {
+describe("maskedBody(): fields that may be shown", () => {
+  it.each([
+    "a",
+    "msg_1",
+    "MSG-2.b:9_Z",
+    "7f",
+    "message.sent",
+    "483920",
+    "gid://shopify/Order/8209829119461",
+    "2026-01-01T12:00:00+02:00",
+    "/deploy",
+    "evt_1234567890",
+    "",
+  ])("shows the id, word or time %j", (id) => {
+    expect(seen({ id }, "id")).toEqual({ id });
+    expect(seen({ to: id }, "id")).toEqual({ "[hidden]": "1 field" });
+  });
+
+  it.each([
+    "call me",
+    " msg_1",
+    "msg_1 ",
+    "msg_1!",
+    "é",
+    "msg_1\n2",
+    "alice@example.com",
+    "x".repeat(256),
+    "+",
+    "-- ..",
+    "12 34 56",
+    "Call 5550100002",
+    "5550100002 please",
+    "++15550100002",
+    "[text]",
+  ])("leaves out the text %j", (text) => {
+    expect(seen({ id: text }, "id")).toEqual({ id: "[text]" });
+  });
+
   it.each([
     ["+15550100002", "…02"],
     ["15550100003", "…03"],
     ["+1 (555) 010-00-04", "…04"],
     ["1.555.010.0005", "…05"],
     ["5550106", "…06"],
-  ])("keeps the last two digits of the number %j", (text, shown) => {
-    expect(seen({ to: text })).toEqual({ to: shown });
+    ["order-15550100007", "order-…07"],
+  ])("keeps two digits of %j, which may be a phone number", (text, shown) => {
+    expect(seen({ id: text }, "id")).toEqual({ id: shown });
   });
 
-  it.each([
-    "483920",
-    "12 34 56",
-    "+",
-    "-- ..",
-    " ",
-    "ok",
-    "Call 5550100002",
-    "5550100002 please",
-    "++15550100002",
-    "555_0100002",
-    "[text]",
-  ])("leaves out %j", (text) => {
-    expect(seen({ to: text })).toEqual({ to: "[text]" });
+  it.each([0, 1.5, -7, 483_920, 15_550_100_002, 1_760_000_000_000, true, false, null])("shows %j", (value) => {
+    expect(seen({ a: value }, "a")).toEqual({ a: value });
+    expect(seen({ a: value }, "b")).toEqual({ "[hidden]": "1 field" });
   });
 
-  it("shows that a text is empty", () => {
-    expect(seen({ body: "", messageId: "", code: "", externalReference: "" })).toEqual({
-      ...{ body: "", messageId: "", code: "", externalReference: "" },
-    });
-  });
-});
-
-describe("maskedBody(): other values", () => {
-  it.each(["occurredAt", "timestamp", "sequence"])("shows the number in %s", (key) => {
-    expect(seen({ [key]: 1_760_000_000_000 })).toEqual({ [key]: 1_760_000_000_000 });
-    expect(seen({ [key]: [1_760_000_000_000] })).toEqual({ [key]: [1_760_000_000_000] });
+  it("shows no number that lost digits when it was parsed", () => {
+    expect(maskedBody(Buffer.from('{"id":820982911946154508}'), ["id"])).toEqual({ id: "[too large a number]" });
   });
 
-  it.each([
-    [0, 0],
-    [1.5, 1.5],
-    [-7, -7],
-    [483_920, 483_920],
-    [5_550_107, "…07"],
-    [15_550_100_002, "…02"],
-    [-15_550_100_002, "-…02"],
-  ])("shows of the number %d in any other field %j", (value, shown) => {
-    expect(seen({ phone: value })).toEqual({ phone: shown });
-    expect(seen({ "": value, code: value, messageId: value })).toEqual({ "": shown, code: shown, messageId: shown });
-  });
-
-  it("shows true, false and null", () => {
-    expect(seen({ a: true, b: false, c: null, d: [null, true] })).toEqual({
-      a: true,
-      b: false,
-      c: null,
-      d: [null, true],
-    });
-  });
-
-  it("masks what lists and objects hold, at any depth", () => {
-    expect(
-      seen({ media: [], error: {}, data: { to: ["+15550100002", "Ann"], list: [[{ messageId: "msg_1" }]] } }),
-    ).toEqual({
-      ...{ media: [], error: {} },
-      data: { to: ["…02", "[text]"], list: [[{ messageId: "msg_1" }]] },
+  it("follows a path through objects and lists, and shows nothing beside it", () => {
+    const body = {
+      id: 1,
+      type: "x",
+      data: { object: { id: "in_1", name: "Ann" }, id: "d", items: [{ id: "i1", to: "Ann" }, [{ id: "i2" }], "i3"] },
+    };
+    expect(seen(body, "id", "data.object.id", "data.items.id")).toEqual({
+      id: 1,
+      data: {
+        object: { id: "in_1", "[hidden]": "1 field" },
+        items: [{ id: "i1", "[hidden]": "1 field" }, [{ id: "i2" }], "[hidden]"],
+        "[hidden]": "1 field",
+      },
+      "[hidden]": "1 field",
     });
   });
 
   it("takes what is in a list for what the list is", () => {
-    expect(seen({ messageId: ["msg_1", "call me"], list: ["msg_1"] })).toEqual({
-      ...{ messageId: ["msg_1", "[text]"], list: ["[text]"] },
+    expect(seen({ ids: ["msg_1", ["call me"], { a: 1 }] }, "ids")).toEqual({
+      ids: ["msg_1", ["[text]"], { "[hidden]": "1 field" }],
     });
   });
 
-  it("masks numbers that are names of fields, and still knows what is in them", () => {
-    expect(seen({ "+15550100002": "msg_1", "order 77": 1, data: { "call 5550100003": { code: "sent" } } })).toEqual({
-      ...{ "…02": "[text]", "order 77": 1 },
-      data: { "call …03": { code: "sent" } },
+  it("shows no object as a whole, and no field of another path", () => {
+    expect(seen({ data: { id: "d" }, id: { data: "x" } }, "data", "id")).toEqual({
+      data: { "[hidden]": "1 field" },
+      id: { "[hidden]": "1 field" },
     });
+    expect(seen({ "data.id": "x" }, "data.id")).toEqual({ "[hidden]": "1 field" });
+  });
+
+  it("shows of names like those of a prototype only what the body has", () => {
+    expect(seen({ a: 1 }, "constructor", "toString", "__proto__.a")).toEqual({ "[hidden]": "1 field" });
+    const shown = seen(JSON.parse('{"__proto__":{"a":"b"}}'), "__proto__.a") as object;
+    expect(JSON.stringify(shown)).toBe('{"__proto__":{"a":"b"}}');
+    expect(({} as { readonly a?: unknown }).a).toBeUndefined();
   });
 
   it("keeps the order of the fields", () => {
-    expect(JSON.stringify(seen({ to: "+15550100002", eventType: "a", body: "b" }))).toBe(
-      '{"to":"…02","eventType":"a","body":"[text]"}',
-    );
+    expect(JSON.stringify(seen({ b: 1, x: 2, a: 3 }, "a", "b"))).toBe('{"b":1,"a":3,"[hidden]":"1 field"}');
   });
+});
 
-  it.each([
-    ["msg_1", "[text]"],
-    ["+15550100002", "…02"],
-    ["", ""],
-    [1_760_000_000_000, "…00"],
-    [77, 77],
-    [null, null],
-    [[], []],
-    [["Ann"], ["[text]"]],
-  ])("takes a body that is no object: %j", (value, shown) => {
-    expect(seen(value)).toEqual(shown);
+describe("maskedBody() of the messaging service", () => {
+  const masked = (value: unknown) => seen(value, ...SERVICE_SHOWS);
+
+  it("shows ids, words, times, the reference, and of numbers two digits", () => {
+    const data = {
+      messageId: "msg_1",
+      status: "failed",
+      error: { code: "E_42", message: "No such person" },
+      externalReference: "order-77",
+    };
+    expect(
+      masked({
+        eventType: "message.failed",
+        sequence: 3,
+        occurredAt: 1_760_000_000_000,
+        data: { ...data, to: "+15550100002", body: "ok" },
+      }),
+    ).toEqual({
+      ...{ eventType: "message.failed", sequence: 3, occurredAt: 1_760_000_000_000 },
+      data: {
+        ...{ messageId: "msg_1", status: "failed", error: { code: "E_42", "[hidden]": "1 field" } },
+        ...{ externalReference: "order-77", to: "…02", "[hidden]": "1 field" },
+      },
+    });
   });
 });
 
 describe("maskedBody() of what nests deep", () => {
   const nested = (levels: number, [open, close]: readonly [string, string]) =>
     `${open.repeat(levels)}1${close.repeat(levels)}`;
+  const path = Array.from({ length: 64 }, () => "a").join(".");
   const shown = (levels: number, brackets: readonly [string, string]) =>
-    JSON.stringify(maskedBody(Buffer.from(nested(levels, brackets))));
+    JSON.stringify(maskedBody(Buffer.from(nested(levels, brackets)), [path, `${path}.a`]));
 
-  it.each([[["[", "]"]], [['{"a":', "}"]]] as const)("shows as many levels as an event may have: %j", (brackets) => {
-    expect(shown(64, brackets)).toBe(nested(64, brackets));
-    const [open, close] = brackets;
-    const deepest = `${open.repeat(64)}"[nested too deep to be shown]"${close.repeat(64)}`;
-    for (const levels of [65, 5_000, 100_000]) expect(shown(levels, brackets)).toBe(deepest);
+  it("shows as many levels as an event may have", () => {
+    expect(shown(64, ['{"a":', "}"])).toBe(nested(64, ['{"a":', "}"]));
+    expect(shown(64, ["[", "]"])).toBe(`${"[".repeat(64)}"[hidden]"${"]".repeat(64)}`);
+    for (const [open, close] of [
+      ["[", "]"],
+      ['{"a":', "}"],
+    ] as const) {
+      const deepest = `${open.repeat(64)}"[nested too deep to be shown]"${close.repeat(64)}`;
+      for (const levels of [65, 5_000, 100_000]) expect(shown(levels, [open, close])).toBe(deepest);
+    }
   });
 });
 
@@ -176,12 +183,12 @@ describe("maskedBody() of what is no JSON", () => {
     // Bytes, not characters.
     ["Zoë", 4],
   ])("tells of %j only that it has %i bytes", (text, size) => {
-    expect(maskedBody(Buffer.from(text))).toBe(`[${size} bytes that are not JSON]`);
+    expect(maskedBody(Buffer.from(text), ["to"])).toBe(`[${size} bytes that are not JSON]`);
   });
 
   it("reads bytes of any kind, and only those it is given", () => {
     const larger = new TextEncoder().encode('xx{"a":1}xx');
-    expect(maskedBody(larger.subarray(2, 9))).toEqual({ a: 1 });
-    expect(maskedBody(Uint8Array.of(0xff, 0xfe))).toBe("[2 bytes that are not JSON]");
+    expect(maskedBody(larger.subarray(2, 9), ["a"])).toEqual({ a: 1 });
+    expect(maskedBody(Uint8Array.of(0xff, 0xfe), ["a"])).toBe("[2 bytes that are not JSON]");
   });
 });

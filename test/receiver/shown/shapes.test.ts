@@ -10,6 +10,8 @@ import {
   summaryShape,
 } from "../../../src/receiver/shown.ts";
 
+const VIEW = { reveal: false, shows: ["messageId", "to"] };
+const REVEALED = { reveal: true, shows: [] };
 const PEER = "+15550100002";
 const SENT = "message.sent";
 /** `printf '["o","apc_1","msg_1",2,"message.sent"]' | openssl dgst -sha256` */
@@ -93,13 +95,13 @@ describe("bodyShape()", () => {
   const unreadable = Uint8Array.of(0x7b, 0xff);
 
   it("masks a body unless it is to be revealed", () => {
-    expect(bodyShape(BODY, false)).toStrictEqual({ masked: { messageId: "msg_1", to: "…02" } });
-    expect(bodyShape(BODY, true)).toStrictEqual({ text: BODY.toString() });
+    expect(bodyShape(BODY, VIEW)).toStrictEqual({ masked: { messageId: "msg_1", to: "…02" } });
+    expect(bodyShape(BODY, REVEALED)).toStrictEqual({ text: BODY.toString() });
   });
 
   it("tells the size of what is no JSON, and reveals what is no text in base64", () => {
-    expect(bodyShape(unreadable, false)).toStrictEqual({ masked: "[2 bytes that are not JSON]" });
-    expect(bodyShape(unreadable, true)).toStrictEqual({ base64: "e/8=" });
+    expect(bodyShape(unreadable, VIEW)).toStrictEqual({ masked: "[2 bytes that are not JSON]" });
+    expect(bodyShape(unreadable, REVEALED)).toStrictEqual({ base64: "e/8=" });
   });
 
   it.each([
@@ -109,17 +111,17 @@ describe("bodyShape()", () => {
     [[0xff], { base64: "/w==" }],
     [[0x61, 0xc3], { base64: "YcM=" }],
   ])("reveals the bytes %j as %j", (bytes, body) => {
-    expect(bodyShape(Uint8Array.from(bytes), true)).toStrictEqual(body);
+    expect(bodyShape(Uint8Array.from(bytes), REVEALED)).toStrictEqual(body);
   });
 
   it("reveals of a larger buffer only the part that is the body", () => {
     const larger = new TextEncoder().encode("before{}after");
-    expect(bodyShape(larger.subarray(6, 8), true)).toStrictEqual({ text: "{}" });
-    expect(bodyShape(Uint8Array.of(0xfe, 0xff, 0xfe).subarray(1, 2), true)).toStrictEqual({ base64: "/w==" });
+    expect(bodyShape(larger.subarray(6, 8), REVEALED)).toStrictEqual({ text: "{}" });
+    expect(bodyShape(Uint8Array.of(0xfe, 0xff, 0xfe).subarray(1, 2), REVEALED)).toStrictEqual({ base64: "/w==" });
   });
 
   it.each([true, false])("is null of a body that is gone (reveal: %s)", (reveal) => {
-    expect(bodyShape(null, reveal)).toBeNull();
+    expect(bodyShape(null, { reveal, shows: [] })).toBeNull();
   });
 });
 
@@ -177,7 +179,7 @@ describe("messageShape()", () => {
   const told = { ...FACTS, ...key, lane: 3, identity: IDENTITY, hasBody: true };
 
   it("tells all of a message: itself, its events with their bodies, its gaps and failed attempts", () => {
-    const shape = messageShape(lane(), { reveal: false });
+    const shape = messageShape(lane(), VIEW);
     expect(shape).toStrictEqual({
       ...{ ...LANE, ...key, lane: 3, peer: "…02", externalReference: "order 7 of …02" },
       events: [{ ...told, body: { masked: { messageId: "msg_1", to: "…02" } } }],
@@ -187,13 +189,13 @@ describe("messageShape()", () => {
   });
 
   it("reveals the number, the reference and the bodies", () => {
-    const shape = messageShape(two, { reveal: true });
+    const shape = messageShape(two, REVEALED);
     expect(shape).toMatchObject({ ...naming, events: [{ body: { text: BODY.toString() } }, { body: null }] });
   });
 
   it("tells every event and attempt, in their order, unless one is meant", () => {
     for (const only of [{}, { only: undefined }]) {
-      const { events, attempts } = messageShape(two, { reveal: false, ...only });
+      const { events, attempts } = messageShape(two, { ...VIEW, ...only });
       expect(events.map(({ id }) => id)).toEqual([7, 8]);
       expect(attempts.map(({ eventId, attempt: number }) => [eventId, number])).toEqual([
         [7, 1],
@@ -215,14 +217,14 @@ describe("messageShape()", () => {
     [8, [8], [[8, 1]]],
     [0, [], []],
   ])("leaves out all but event %i and its attempts; the gaps are the message's", (only, ids, meant) => {
-    const { events, attempts, gaps } = messageShape(two, { reveal: false, only });
+    const { events, attempts, gaps } = messageShape(two, { ...VIEW, only });
     expect(events.map(({ id }) => id)).toEqual(ids);
     expect(attempts.map(({ eventId, attempt: number }) => [eventId, number])).toEqual(meant);
     expect(gaps).toEqual([gap]);
   });
 
   it("tells of a message of which nothing is left what it was", () => {
-    const shape = messageShape(lane({ events: [], gaps: [], attempts: [] }), { reveal: false });
+    const shape = messageShape(lane({ events: [], gaps: [], attempts: [] }), VIEW);
     expect(shape).toMatchObject({ lane: 3, messageId: "msg_1", events: [], gaps: [], attempts: [] });
   });
 });

@@ -1,40 +1,51 @@
-/** A rolling upgrade under load: processes of 0.1.0 on one inbox are replaced by this version one by one, one of them back and forth. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+/** A rolling upgrade under load: processes of this version on one inbox are replaced by a later one one by one, one of them back and forth. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import pg from "pg";
 import { eventIdentity } from "../../src/index.ts";
 import { seededRandom, shuffled } from "../../src/testing/index.ts";
+import { Child } from "../concurrency/family.ts";
 import { message } from "../concurrency/load.ts";
 import { type Breach, breachesOf, type History } from "../prove/history.ts";
-import { contentsOn, effectTable } from "../prove/postgres-inbox.ts";
+import { contentsOn, effectTable, type PostgresPlace } from "../prove/postgres-inbox.ts";
 import { contentsOf, makeEffectTable } from "../prove/sqlite-inbox.ts";
-import { OWN_PACKAGE, unpackOld, VersionProcess } from "./processes.ts";
 
-type Version = "0.1.0" | "this";
+/** Beside this file, where it was compiled to. */
+const PROGRAM = fileURLToPath(new URL("./rolling-child.js", import.meta.url));
+
+type Version = "this" | "later";
+
+export interface RollingOptions {
+  readonly place: { readonly path: string } | PostgresPlace;
+  readonly version: Version;
+}
+
+/** What a process says of each event that is passed to its handler. */
+export interface Handled {
+  /** The event's message. */
+  readonly handled: string;
+}
 
 /** In this order: which place gets which version, and how the process before it ends there. */
 const REPLACEMENTS: readonly { readonly place: number; readonly by: Version; readonly end: "stop" | "kill" }[] = [
-  { place: 0, by: "this", end: "stop" },
+  { place: 0, by: "later", end: "stop" },
+  { place: 1, by: "later", end: "kill" },
   { place: 1, by: "this", end: "kill" },
-  { place: 1, by: "0.1.0", end: "kill" },
-  { place: 1, by: "this", end: "stop" },
-  { place: 2, by: "this", end: "stop" },
+  { place: 1, by: "later", end: "stop" },
+  { place: 2, by: "later", end: "stop" },
 ];
 const PROCESSES = 3;
 const SENDERS = 8;
 /** Messages whose events are mixed. */
 const MIXED = 4;
-const LEASE_MS = 3_000;
 const SEED = 20_261_127;
 const PATIENCE_MS = 120_000;
 
 /** An inbox that all processes share. */
 export interface RollingPlace {
-  /** As a process gets it. */
-  readonly text: string;
+  readonly options: RollingOptions["place"];
   /** Makes the table of effects. */
   prepare(): Promise<void>;
   pending(): Promise<number>;
@@ -47,7 +58,7 @@ export interface RollingOutcome {
   readonly unanswered: number;
   /** By what they were answered with. */
   readonly refused: Readonly<Record<string, number>>;
-  /** Events that were passed to the handlers of each version, except while it stopped. */
+  /** Events that were passed to the handlers of each version. */
   readonly handledBy: Readonly<Record<Version, number>>;
   /** Messages whose events both versions handled. */
   readonly crossed: number;
@@ -62,7 +73,7 @@ export function rollingOnPostgres(url: string): RollingPlace {
     return client.query(text).finally(() => client.end());
   };
   return {
-    text: `${url} ${schema}`,
+    options: { url, schema },
     prepare: async () => void (await sql(effectTable(schema))),
     pending: async () => Number((await sql(`select count(*) from ${schema}.event where state = 0`)).rows[0]?.count),
     contents: () => contentsOn({ url, schema }),
@@ -81,7 +92,7 @@ export function rollingOnSqlite(folder: string): RollingPlace {
   };
   const PENDING = "select count(*) from oncehook_event where state = 0";
   return {
-    text: path,
+    options: { path },
     prepare: async () => use(makeEffectTable),
     pending: async () => use((db) => Number(db.prepare(PENDING).pluck().get())),
     contents: async () => contentsOf(path),
@@ -90,11 +101,10 @@ export function rollingOnSqlite(folder: string): RollingPlace {
 
 /** @param eventsBetween - acknowledged between two replacements */
 export async function rollOver(place: RollingPlace, eventsBetween: number): Promise<RollingOutcome> {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-rolling-"));
-  const deployment = new Deployment(place.text, unpackOld(folder));
+  const deployment = new Deployment(place.options);
   try {
     await place.prepare();
-    for (let at = 0; at < PROCESSES; at++) await deployment.put(at, "0.1.0");
+    for (let at = 0; at < PROCESSES; at++) await deployment.put(at, "this");
     const load = new RollingLoad(deployment);
     const sending = load.run();
     sending.catch(() => {}); // It is awaited below.
@@ -114,7 +124,6 @@ export async function rollOver(place: RollingPlace, eventsBetween: number): Prom
     return { acknowledged: acknowledged.size, unanswered, refused, ...deployment.shares(), breaches };
   } finally {
     await deployment.kill();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -124,66 +133,48 @@ async function settled(place: RollingPlace): Promise<void> {
   }
 }
 
-interface Running {
-  readonly process: VersionProcess;
-  readonly version: Version;
-}
-
 /** The processes, as who deploys them and who sends to them sees them. */
 class Deployment {
-  readonly #text: string;
-  readonly #packages: Readonly<Record<Version, string>>;
-  readonly #places: Running[] = [];
-  readonly #handled: Record<Version, Set<string>> = { "0.1.0": new Set(), this: new Set() };
-
-  constructor(text: string, oldPackage: string) {
-    this.#text = text;
-    this.#packages = { "0.1.0": oldPackage, this: OWN_PACKAGE };
-  }
-
+  readonly #place: RollingOptions["place"];
   /** Each that deliveries may go to. */
-  get processes(): readonly VersionProcess[] {
-    return this.#places.map(({ process }) => process);
+  readonly processes: Child[] = [];
+  /** The messages of the events that each version handled. */
+  readonly #handled: Record<Version, string[]> = { this: [], later: [] };
+
+  constructor(place: RollingOptions["place"]) {
+    this.#place = place;
   }
 
   async put(at: number, version: Version): Promise<void> {
-    const process = await VersionProcess.begin(this.#packages[version], this.#text, {
-      leaseMs: LEASE_MS,
-      writes: true,
+    const options: RollingOptions = { place: this.#place, version };
+    const child = new Child(options, PROGRAM);
+    child.process.on("message", ({ handled }: Partial<Handled>) => {
+      if (handled !== undefined) this.#handled[version].push(handled);
     });
-    await process.ask("start");
-    this.#places[at] = { process, version };
+    await child.ready;
+    this.processes[at] = child;
   }
 
   /** The new one works before the old one ends. */
   async replace(at: number, version: Version, end: "stop" | "kill"): Promise<void> {
-    const before = this.#places[at];
+    const before = this.processes[at];
     await this.put(at, version);
-    if (before !== undefined) await this.#end(before, end);
+    await before?.[end]();
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#places.map((running) => this.#end(running, "stop")));
+    await Promise.all(this.processes.map((child) => child.stop()));
   }
 
   async kill(): Promise<void> {
-    await Promise.all(this.processes.map((process) => process.kill()));
+    await Promise.all(this.processes.map((child) => child.kill()));
   }
 
   shares(): Pick<RollingOutcome, "handledBy" | "crossed"> {
-    const { "0.1.0": old, this: own } = this.#handled;
-    const messagesOf = (events: Set<string>) => new Set([...events].map((event) => event.split(" ")[0]));
-    const ofOwn = messagesOf(own);
-    const crossed = [...messagesOf(old)].filter((messageId) => ofOwn.has(messageId)).length;
-    return { handledBy: { "0.1.0": old.size, this: own.size }, crossed };
-  }
-
-  /** Nothing is sent to it any more. One that stops answers first what was sent. */
-  async #end({ process, version }: Running, end: "stop" | "kill"): Promise<void> {
-    while (end === "stop" && process.isAsked) await sleep(5);
-    for (const event of (await process.ask("handled")) as string[]) this.#handled[version].add(event);
-    if (end === "stop") await process.ask("stop");
-    await process.kill();
+    const { this: own, later } = this.#handled;
+    const ofOwn = new Set(own);
+    const crossed = [...new Set(later)].filter((messageId) => ofOwn.has(messageId)).length;
+    return { handledBy: { this: own.length, later: later.length }, crossed };
   }
 }
 
@@ -245,10 +236,10 @@ class RollingLoad {
   async #untilAcknowledged({ event, identity }: Sent): Promise<void> {
     for (;;) {
       const { processes } = this.#deployment;
-      const process = processes[Math.floor(this.#random() * processes.length)];
-      const status = await process?.ask("send", event).catch((error: Error) => error.message);
+      const child = processes[Math.floor(this.#random() * processes.length)];
+      const status = (await child?.deliver(event))?.status;
       if (status === 200) return void this.acknowledged.add(identity);
-      if (status === "ended") this.unanswered += 1;
+      if (status === 0) this.unanswered += 1;
       else this.refused[`${status}`] = (this.refused[`${status}`] ?? 0) + 1;
       await sleep(5);
     }
