@@ -10,7 +10,6 @@ import type { WebhookSource } from "../sources/source.ts";
 import {
   MALFORMED,
   MALFORMED_TIME,
-  MISSING,
   MOST_SIGNATURES,
   parseObject,
   secondsAsMs,
@@ -31,6 +30,7 @@ export interface StripeEvent {
   readonly data: { readonly object: object };
 }
 
+const SIGNATURE = "stripe-signature";
 const LONGEST_HEADER = 4_096;
 const DAY_MS = 86_400_000;
 
@@ -39,10 +39,9 @@ const definition: SourceDefinition<StripeEvent> = {
   maxBodyBytes: 1024 * 1024,
   // In live mode, with a new time and signature each time.
   lastRetryMs: 4 * DAY_MS,
+  signedBy: [[SIGNATURE]],
   verify(head, body, keys, { checkAge }): Verdict {
-    const header = head.header("stripe-signature");
-    if (header === undefined) return MISSING;
-    const parts = partsOf(header);
+    const parts = partsOf(head.header(SIGNATURE) ?? "");
     if (parts === null) return MALFORMED;
     const signedAt = secondsAsMs(parts.time);
     if (signedAt === null) return MALFORMED_TIME;
