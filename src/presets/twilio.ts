@@ -48,7 +48,7 @@ const BODY_DIGEST = /(?:^|&)bodySHA256=([0-9a-f]{64})$/;
 /** Twilio sends some dozens. More would cost time before anything is verified. */
 const MOST_FIELDS = 1_000;
 /** Bytes. Twilio's forms are some kilobytes. */
-const LONGEST_FORM = 256 * 1024;
+const LONGEST_FORM = 128 * 1024;
 const AMPERSAND = 0x26;
 
 /** A status never follows one of a higher rank. None is the start of another: otherwise a captured status could be cut to another one. */
