@@ -262,7 +262,9 @@ class BodyRead implements BodyReading {
    */
   get stalledMs(): number {
     // It is not to blame for a pause.
-    return this.isPaused ? 0 : ((this.#budget.turnedMs - this.#grewAt) * Math.min(this.held, SMALL_BYTES)) / SMALL_BYTES;
+    return this.isPaused
+      ? 0
+      : ((this.#budget.turnedMs - this.#grewAt) * Math.min(this.held, SMALL_BYTES)) / SMALL_BYTES;
   }
 
   received(bytes: number): Promise<void> | undefined {

@@ -89,7 +89,10 @@ export interface SourceDefinition<Event extends object> {
   readonly signedBy?: readonly (readonly string[])[];
   /** The bytes of a key from the text of a secret. Default: its UTF-8 bytes. Throws for what is not a key. */
   key?(text: string): Uint8Array;
-  /** Finds the key that signed the body. The age of the signed time is checked afterwards; `checkAge` does it before the cost of an HMAC. */
+  /**
+   * Finds the key that signed the body. The age of the signed time is checked afterwards; `checkAge` does it before the cost of an HMAC. For a
+   * large body it is called several times, each with some of the keys.
+   */
   verify(head: RequestHead, body: Uint8Array, keys: readonly Key[], circumstances: VerifyCircumstances): Verdict;
   parse(body: Uint8Array, kept: Kept): Parsed<Event>;
   /**
@@ -640,7 +643,9 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
 /** An empty list would refuse every request, and an empty alternative none. */
 function checkSignedBy(signedBy: unknown): void {
   const isNames = (names: unknown) =>
-    Array.isArray(names) && names.length > 0 && names.every((name) => typeof name === "string" && HEADER_NAME.test(name));
+    Array.isArray(names) &&
+    names.length > 0 &&
+    names.every((name) => typeof name === "string" && HEADER_NAME.test(name));
   if (Array.isArray(signedBy) && signedBy.length > 0 && signedBy.every(isNames)) return;
   const rule = 'must hold lists of lower-case names of headers, such as [["x-signature", "x-timestamp"]]';
   throw invalidOption("signedBy", rule, signedBy);

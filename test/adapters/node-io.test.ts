@@ -72,13 +72,17 @@ describe("readBody()", () => {
   it("takes a cut from within the count of a chunk", async () => {
     const stream = new PassThrough();
     const rules = reading();
-    const body = readNodeBody(stream, {}, {
-      ...rules,
-      received: () => {
-        rules.cut();
-        return undefined;
+    const body = readNodeBody(
+      stream,
+      {},
+      {
+        ...rules,
+        received: () => {
+          rules.cut();
+          return undefined;
+        },
       },
-    });
+    );
     stream.write("abc");
     expect(await body).toEqual({ ok: false, reason: "cut" });
   });

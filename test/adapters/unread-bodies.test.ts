@@ -25,7 +25,9 @@ function receiving(source: WebhookSource<SourceEvents>) {
   const receiver = createReceiver({ store: memoryStore({ volatile: true }), source, logger: silentLogger });
   onTestFinished(() => receiver.stop());
   let handled = 0;
-  receiver.onAny(() => void (handled += 1));
+  receiver.onAny(() => {
+    handled += 1;
+  });
   return { receiver, handled: () => handled };
 }
 

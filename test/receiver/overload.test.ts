@@ -271,11 +271,14 @@ describe("a large body", () => {
     expect(tries).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
   });
 
-  it.each(["signature_mismatch", "wrong_token"])("is accepted under the last key, after %s of the others", async (code) => {
-    const { send } = watched(code);
-    expect((await send(3 * MIB, secrets.current[7])).status).toBe(200);
-    expect((await send(3 * MIB, "another")).status).toBe(401);
-  });
+  it.each(["signature_mismatch", "wrong_token"])(
+    "is accepted under the last key, after %s of the others",
+    async (code) => {
+      const { send } = watched(code);
+      expect((await send(3 * MIB, secrets.current[7])).status).toBe(200);
+      expect((await send(3 * MIB, "another")).status).toBe(401);
+    },
+  );
 
   it("is accepted under a secret that is new, whatever its size", async () => {
     let current = "the old secret 0123456789";

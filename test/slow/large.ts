@@ -40,7 +40,9 @@ export async function largeBodies(adapter: Adapter, forMs: number): Promise<Larg
     const taken = statuses.filter((status) => status >= 200 && status < 300).length;
     const problems = [
       ...(attempts.length >= ATTACKERS ? [] : [`only ${attempts.length} attackers came`]),
-      ...(taken >= statuses.length * LEAST_TAKEN ? [] : [`${statuses.length - taken} of ${statuses.length} large bodies were refused`]),
+      ...(taken >= statuses.length * LEAST_TAKEN
+        ? []
+        : [`${statuses.length - taken} of ${statuses.length} large bodies were refused`]),
       ...(statuses.length >= SIZES.length ? [] : ["no body of each size was sent"]),
     ];
     return { sent: statuses.length, taken, attempts: attempts.length, problems };

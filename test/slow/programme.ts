@@ -24,9 +24,27 @@ interface Form {
 }
 
 /** The next server is attacked while the one before only waits for its attackers' deadlines. */
-const SHORT: Form = { attackers: 200, stuck: 0, large: ["node"], largeMs: 12_000, foreign: 25, forMs: 2_000, nextAfterMs: 5_000, mostP99Ms: 250 };
+const SHORT: Form = {
+  attackers: 200,
+  stuck: 0,
+  large: ["node"],
+  largeMs: 12_000,
+  foreign: 25,
+  forMs: 2_000,
+  nextAfterMs: 5_000,
+  mostP99Ms: 250,
+};
 /** One after the other. */
-const FULL: Form = { attackers: 2_000, stuck: 1, large: ADAPTERS, largeMs: 40_000, foreign: 250, forMs: 40_000, nextAfterMs: 60_000, mostP99Ms: 100 };
+const FULL: Form = {
+  attackers: 2_000,
+  stuck: 1,
+  large: ADAPTERS,
+  largeMs: 40_000,
+  foreign: 250,
+  forMs: 40_000,
+  nextAfterMs: 60_000,
+  mostP99Ms: 100,
+};
 /** As many in both forms: more than the budget holds, and much work for a server, however slowly it comes. */
 const STALLED = 80;
 const CRUMBS = 8;

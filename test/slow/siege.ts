@@ -68,7 +68,12 @@ export interface Outcome {
 export async function siege(plan: Plan): Promise<Outcome> {
   const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-slow-"));
   const path = join(folder, "inbox.db");
-  const server = new Asked(program("child"), { adapter: plan.adapter, path, flaw: plan.flaw, bodies: "small" } satisfies ServerOptions);
+  const server = new Asked(program("child"), {
+    adapter: plan.adapter,
+    path,
+    flaw: plan.flaw,
+    bodies: "small",
+  } satisfies ServerOptions);
   const attackers = new Asked(program("attackers-child"), {});
   try {
     return await besiege(plan, { server, attackers, path });
