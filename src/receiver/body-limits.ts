@@ -204,13 +204,17 @@ const WAITING_BYTES = ROOM_BYTES / 4;
 const CHUNK_BYTES = 1024;
 /** A body that holds no more than this reads on without a turn: it is usually complete with its next chunk. That is what one chunk holds at most. */
 const SMALL_BYTES = 64 * 1024;
-/** A body has stalled when it has not grown by a sixteenth for so long. The slowest body that keeps the deadline grows so in 625 ms. */
+/**
+ * A body has stalled when it has not grown by a sixteenth of what it holds for so long. The slowest body that keeps the deadline grows so in
+ * 625 ms, and a body of single bytes soon does not.
+ */
 const STALLED_MS = 750;
 const STEADY_SHARE = 1 / 16;
 /** The same once bodies hold as much as they ever may. */
 const STALLED_AT_MOST_MS = 250;
 /** A body that waited for its turn has more to bring at once: so much shows that it goes on. */
 const AFTER_PAUSE_BYTES = 16 * 1024;
+const ASK_EVERY_MS = 500;
 /** A body that is not complete by then is cut. */
 const DEADLINE_MS = 10_000;
 /** After the first seconds a body must have arrived at this rate on average. */
@@ -273,7 +277,7 @@ class BodyRead implements BodyReading {
     this.#bytes += bytes;
     this.#chunks += 1;
     const hasGrown = this.#bytes > this.#growsBeyond;
-    if (hasGrown) this.#grew(this.#bytes * STEADY_SHARE);
+    if (hasGrown) this.#grew(this.held * STEADY_SHARE);
     return this.#budget.hold(this, bytes + CHUNK_BYTES, hasGrown);
   }
 
@@ -298,7 +302,7 @@ class BodyRead implements BodyReading {
   resume(): void {
     this.#turn?.begin();
     this.#turn = null;
-    this.#grew(Math.min(this.#bytes * STEADY_SHARE, AFTER_PAUSE_BYTES));
+    this.#grew(Math.min(this.held * STEADY_SHARE, AFTER_PAUSE_BYTES));
   }
 
   onCut(cut: () => void): void {
@@ -341,6 +345,8 @@ export class BodyBudget {
    */
   #turnedMs = 0;
   #sweptAt = 0;
+  /** When those that wait for their turn were last asked, in `#turnedMs`. */
+  #askedAt = 0;
   #held = 0;
   #waiting = 0;
   #sweep: Timer | null = null;
@@ -400,7 +406,7 @@ export class BodyBudget {
       const tooSlow = age > RATE_AFTER_MS && read.bytes < age * LEAST_BYTES_PER_MS;
       if (age > DEADLINE_MS || tooSlow) read.cut();
     }
-    if (this.#paused.size > 0) this.#askPaused();
+    if (this.#paused.size > 0 && this.#turnedMs - this.#askedAt >= ASK_EVERY_MS) this.#askPaused();
     this.#sweep = null;
     if (this.#unfinished.size > 0) this.#sweepAfter(now);
   }
@@ -417,7 +423,7 @@ export class BodyBudget {
     const isSmall = read.held <= SMALL_BYTES;
     if (isFull && (isSmall || read.isPaused)) {
       // A pause would not bound what many small bodies hold, nor a reader that goes on although it was told to wait.
-      read.cut();
+      this.#cutHeaviest();
       return undefined;
     }
     // Without growth a pause would hide that it stalls.
@@ -434,6 +440,7 @@ export class BodyBudget {
 
   /** Those that wait for their turn may bring one chunk each: only so it shows which have stalled meanwhile. */
   #askPaused(): void {
+    this.#askedAt = this.#turnedMs;
     this.#cutStalled(ROOM_BYTES, STALLED_MS);
     let mayCome = MOST_BYTES - this.#held;
     for (const read of this.#paused) {
@@ -441,6 +448,15 @@ export class BodyBudget {
       if (mayCome < 0) return;
       this.#resume(read);
     }
+  }
+
+  /** Of bytes and age. */
+  #cutHeaviest(): void {
+    const now = this.#clock.monotonic();
+    const weight = ({ held, startedAt }: BodyRead) => held * Math.max(1, now - startedAt);
+    let heaviest: BodyRead | null = null;
+    for (const read of this.#unfinished) if (heaviest === null || weight(read) > weight(heaviest)) heaviest = read;
+    heaviest?.cut();
   }
 
   #resume(read: BodyRead): void {

@@ -276,11 +276,26 @@ describe("large bodies", () => {
     expect([small.isCut(), senders.filter((one) => one.isCut()).length]).toEqual([false, 1]);
   });
 
-  it("leave room for small ones that have just begun, 32 MiB at most", () => {
+  it("leave 32 MiB for small ones that have just begun, and beyond that the one that holds most for longest is cut", async () => {
     const budget = makeBudget();
-    fill(budget);
-    const small = Array.from({ length: 520 }, () => budget.begin());
+    const senders = fill(budget);
+    await budget.clock.advance(100);
+    const small = Array.from({ length: 512 }, () => budget.begin());
     for (const one of small) expect(one.received(64 * 1024 - CHUNK)).toBeUndefined();
-    expect(small.filter((one) => one.isCut())).toHaveLength(520 - 512);
+    const cut = () => [senders, small].map((some) => some.filter((one) => one.isCut()).length);
+    expect(cut()).toEqual([0, 0]);
+    budget.begin().received(1);
+    expect(cut()).toEqual([1, 0]);
+  });
+
+  it("of single bytes soon count as stalled: what holds them takes much more", async () => {
+    const budget = makeBudget();
+    const crumbs = budget.begin();
+    for (let ms = 0; ms < 2_500; ms += 100) {
+      for (let crumb = 0; crumb < 300; crumb++) crumbs.received(1);
+      await budget.clock.advance(100);
+    }
+    fill(budget);
+    expect(crumbs.isCut()).toBe(true);
   });
 });

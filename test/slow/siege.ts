@@ -27,10 +27,10 @@ const HANDLED_WITHIN_MS = 10_000;
 /** Beside what is bounded: other programs of the machine, and timers that are late. */
 const GRACE_MS = 2_000;
 /**
- * MiB over idle: the budget of all bodies; as much again of bodies that were cut and are not yet collected, for V8 collects
- * buffers when there are some 64 MiB more; and what else a busy server takes.
+ * MiB over idle: the budget of all bodies; bodies that were cut and are not yet collected, for V8 collects buffers when there
+ * are some 64 MiB more; and what else a busy server takes.
  */
-const MOST_MEMORY = 64 + 64 + 64;
+const MOST_MEMORY = 96 + 64 + 64;
 /** KiB that an open connection takes beside its body. */
 const CONNECTION_MEMORY = 32;
 /** When a server that does nothing answers later than that, other programs have the processors, and times prove little. */
