@@ -114,13 +114,15 @@ export async function readRequestBody(request: Request, reading: BodyReading): P
       const { done, value } = await reader.read();
       if (cut) return failed("cut");
       if (done) break;
-      reading.received(value.length);
+      const turn = reading.received(value.length);
       total += value.length;
       chunks.push(value);
       if (total > reading.maxBytes) {
         reader.releaseLock();
         return failed("too_large");
       }
+      if (turn !== undefined) await turn;
+      if (cut) return failed("cut");
     }
   } catch {
     // Either the read was cut, or the stream broke because the sender left or the host stopped.

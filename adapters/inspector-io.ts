@@ -8,7 +8,7 @@ const TOO_LARGE: JsonReading = { ok: false, reason: "too_large" };
 
 /** The reading rules for a body of at most `maxBytes`. Without a deadline: only authorized requests are read, and the server has its own. */
 export function readingUpTo(maxBytes: number): BodyReading {
-  return { maxBytes, declaredBytes: null, received() {}, onCut() {} };
+  return { maxBytes, declaredBytes: null, received: () => undefined, onCut() {} };
 }
 
 /** Parses the bytes as JSON. Bytes that are not UTF-8 are invalid. */

@@ -70,7 +70,12 @@ function readStream(stream: Readable, reading: BodyReading, settle: (result: Bod
     stream.removeListener("close", closed);
     settle(result);
   };
-  const count = (chunk: Uint8Array) => reading.received(chunk.length);
+  const count = (chunk: Uint8Array) => {
+    const turn = reading.received(chunk.length);
+    if (turn === undefined) return;
+    stream.pause();
+    void turn.then(() => settled || stream.resume());
+  };
   // raw-body waits forever for a stream that closes without an end, an error or an abort.
   const closed = () => done(TRUNCATED);
   stream.on("data", count);

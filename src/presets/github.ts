@@ -10,7 +10,7 @@ import {
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { MALFORMED, MISSING, parseObject, signatureBytes, signedBy } from "./signatures.ts";
+import { MALFORMED, parseObject, signatureBytes, signedBy } from "./signatures.ts";
 
 /** A payload, whose fields depend on its type. Pass a map of your own, or `EventPayloadMap` of `@octokit/webhooks-types`. */
 export interface GitHubEvent {
@@ -26,6 +26,7 @@ export interface GitHubOptions<Event extends object = GitHubEvent> extends Sourc
   readonly repeats?: "body" | "id";
 }
 
+const SIGNATURE = "x-hub-signature-256";
 const DELIVERY = "x-github-delivery";
 const TYPE = "x-github-event";
 const FORM = Buffer.from("payload=");
@@ -56,9 +57,9 @@ const definitionFor = (repeats: "body" | "id"): SourceDefinition<GitHubEvent> =>
     ],
     ...["pull_request.number", "check_run.id", "workflow_run.id", "deployment.id", "release.id"],
   ],
+  signedBy: [[SIGNATURE]],
   verify(head, body, keys): Verdict {
-    const header = head.header("x-hub-signature-256");
-    if (header === undefined) return MISSING;
+    const header = head.header(SIGNATURE) ?? "";
     const signature = header.startsWith(PREFIX) ? signatureBytes(header.slice(PREFIX.length), "hex", 32) : null;
     if (signature === null) return MALFORMED;
     return signedBy(keys, signature, "sha256", [body], null);

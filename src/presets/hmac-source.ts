@@ -171,9 +171,9 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
     keep: [...new Set([...kept, ...(scheme.keep ?? [])])],
     shows: Array.isArray(shows) ? [...new Set([...shown, ...shows])] : shows,
     key: (text) => decodeKey(text, keyEncoding),
+    signedBy: [[header, ...(scheme.timestamp === undefined ? [] : [scheme.timestamp]), ...headersIn(pieces)]],
     verify(head, body, keys, { checkAge }): Verdict {
-      const value = head.header(header);
-      if (value === undefined) return MISSING;
+      const value = head.header(header) ?? "";
       const found = items === undefined ? { signatures: [value], time: null } : itemsOf(value, items);
       const time = scheme.timestamp === undefined ? (found?.time ?? null) : (head.header(scheme.timestamp) ?? null);
       if (found === null || (hasTime && time === null)) return found === null ? MALFORMED : MISSING;
@@ -186,9 +186,7 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
       if (time !== null && signedAt === null) return MALFORMED_TIME;
       const expired = signedAt === null ? null : checkAge(signedAt);
       if (expired !== null) return { ok: false, code: expired };
-      const parts = partsOf(pieces, head, time, body);
-      if (parts === null) return MISSING;
-      return signedBy(keys, signatures, hash, parts, signedAt);
+      return signedBy(keys, signatures, hash, partsOf(pieces, head, time, body), signedAt);
     },
     parse: parseObject,
     identify(event, keptHead, digest) {
@@ -235,23 +233,21 @@ function piecesOf(template: string): readonly Piece[] {
   return pieces;
 }
 
+function headersIn(pieces: readonly Piece[]): readonly string[] {
+  return pieces.flatMap((piece) => ("header" in piece ? [piece.header] : []));
+}
+
 function partsOf(
   pieces: readonly Piece[],
   head: RequestHead,
   time: string | null,
   body: Uint8Array,
-): readonly (string | Uint8Array)[] | null {
-  const parts: (string | Uint8Array)[] = [];
-  for (const piece of pieces) {
-    if ("text" in piece) parts.push(piece.text);
-    else if ("from" in piece) parts.push(piece.from === "body" ? body : (time ?? ""));
-    else {
-      const value = head.header(piece.header);
-      if (value === undefined || value === "") return null;
-      parts.push(value);
-    }
-  }
-  return parts;
+): readonly (string | Uint8Array)[] {
+  return pieces.map((piece) => {
+    if ("text" in piece) return piece.text;
+    if ("from" in piece) return piece.from === "body" ? body : (time ?? "");
+    return head.header(piece.header) ?? "";
+  });
 }
 
 function checkPlace(option: string, place: Place | undefined): void {

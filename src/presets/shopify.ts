@@ -7,7 +7,7 @@ import {
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { MALFORMED, MISSING, parseObject, signatureBytes, signedBy, textOf } from "./signatures.ts";
+import { MALFORMED, parseObject, signatureBytes, signedBy, textOf } from "./signatures.ts";
 
 /** A payload, whose fields depend on its topic. */
 export interface ShopifyEvent {
@@ -18,6 +18,7 @@ export interface ShopifyEvent {
   readonly [field: string]: unknown;
 }
 
+const SIGNATURE = "x-shopify-hmac-sha256";
 const TOPIC = "x-shopify-topic";
 const WEBHOOK_ID = "x-shopify-webhook-id";
 
@@ -36,10 +37,9 @@ const definition: SourceDefinition<ShopifyEvent> = {
     "x-shopify-triggered-at",
   ],
   shows: ["id", "admin_graphql_api_id", "created_at", "updated_at"],
+  signedBy: [[SIGNATURE]],
   verify(head, body, keys): Verdict {
-    const header = head.header("x-shopify-hmac-sha256");
-    if (header === undefined) return MISSING;
-    const signature = signatureBytes(header, "base64", 32);
+    const signature = signatureBytes(head.header(SIGNATURE) ?? "", "base64", 32);
     if (signature === null) return MALFORMED;
     return signedBy(keys, signature, "sha256", [body], null);
   },

@@ -13,7 +13,6 @@ import type { WebhookSource } from "../sources/source.ts";
 import {
   MALFORMED,
   MALFORMED_TIME,
-  MISSING,
   MOST_SIGNATURES,
   parseObject,
   secondsAsMs,
@@ -76,12 +75,10 @@ function definitionFor<Event extends object>(prefix: string): SourceDefinition<E
     lastRetryMs: 5 * 86_400_000,
     keep: [id],
     shows: ["type", "timestamp", "data.id"],
+    signedBy: [[id, timestamp, signature]],
     key: decodeSecret,
     verify(head, body, keys, { checkAge }): Verdict {
-      const messageId = head.header(id);
-      const time = head.header(timestamp);
-      const signed = head.header(signature);
-      if (messageId === undefined || messageId === "" || time === undefined || signed === undefined) return MISSING;
+      const [messageId = "", time = "", signed = ""] = [id, timestamp, signature].map((name) => head.header(name));
       const signedAt = secondsAsMs(time);
       if (signedAt === null) return MALFORMED_TIME;
       const candidates = signaturesOf(signed);

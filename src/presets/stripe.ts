@@ -10,7 +10,6 @@ import type { WebhookSource } from "../sources/source.ts";
 import {
   MALFORMED,
   MALFORMED_TIME,
-  MISSING,
   MOST_SIGNATURES,
   parseObject,
   secondsAsMs,
@@ -35,6 +34,7 @@ export interface StripeEvent {
   readonly data: { readonly object: object };
 }
 
+const SIGNATURE = "stripe-signature";
 const LONGEST_HEADER = 4_096;
 const DAY_MS = 86_400_000;
 
@@ -49,10 +49,9 @@ const definition: SourceDefinition<StripeEvent> = {
       (name) => `data.object.${name}`,
     ),
   ],
+  signedBy: [[SIGNATURE]],
   verify(head, body, keys, { checkAge }): Verdict {
-    const header = head.header("stripe-signature");
-    if (header === undefined) return MISSING;
-    const parts = partsOf(header);
+    const parts = partsOf(head.header(SIGNATURE) ?? "");
     if (parts === null) return MALFORMED;
     const signedAt = secondsAsMs(parts.time);
     if (signedAt === null) return MALFORMED_TIME;

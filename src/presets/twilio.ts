@@ -16,7 +16,7 @@ import {
   type Verdict,
 } from "../sources/define-source.ts";
 import type { WebhookSource } from "../sources/source.ts";
-import { formFields, MALFORMED, MISMATCH, MISSING, signatureBytes, signedBy, textOf } from "./signatures.ts";
+import { formFields, MALFORMED, MISMATCH, signatureBytes, signedBy, textOf } from "./signatures.ts";
 
 /** The fields of a form, each a text, or a list of texts if it is repeated; or a JSON body. Event Streams send an array. */
 export interface TwilioEvent {
@@ -47,6 +47,8 @@ const STATUS = /^[a-z][a-z_-]{0,31}$/;
 const BODY_DIGEST = /(?:^|&)bodySHA256=([0-9a-f]{64})$/;
 /** Twilio sends some dozens. More would cost time before anything is verified. */
 const MOST_FIELDS = 1_000;
+/** Bytes. Twilio's forms are some kilobytes. */
+const LONGEST_FORM = 128 * 1024;
 const AMPERSAND = 0x26;
 
 /** A status never follows one of a higher rank. None is the start of another: otherwise a captured status could be cut to another one. */
@@ -84,18 +86,17 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
     "type",
     "time",
   ],
+  signedBy: [[SIGNATURE]],
   verify(head, body, keys): Verdict {
-    const header = head.header(SIGNATURE);
-    if (header === undefined) return MISSING;
     const { query } = head;
-    const signature = signatureBytes(header, "base64", 20);
+    const signature = signatureBytes(head.header(SIGNATURE) ?? "", "base64", 20);
     if (signature === null || query.length > LONGEST_QUERY) return MALFORMED;
     const digest = bodyDigestIn(query);
     if (digest !== null && digest !== hash("sha256", body)) return MISMATCH;
-    const fields = digest === null ? fieldsOf(body) : {};
-    if (fields === null) return MALFORMED;
-    const pairs = pairsOf(fields);
-    for (const spelling of spellingsOf(query === "" ? url : `${url}?${query}`)) {
+    const form = digest === null ? formOf(body) : NO_FORM;
+    if (form === null) return MALFORMED;
+    const { pairs } = form;
+    for (const spelling of new Set(spellingsOf(query === "" ? url : `${url}?${query}`))) {
       // Otherwise a body could come in as JSON whose digest was signed as something else, or the other way round.
       if (bodyDigestIn(queryIn(spelling)) !== digest) continue;
       const verdict = signedBy(keys, signature, "sha1", [spelling, pairs], null);
@@ -103,7 +104,7 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
     }
     return MISMATCH;
   },
-  parse: (body, kept) => (isJson(kept) ? parseJson(body) : { ok: true, event: { ...fieldsOf(body) } }),
+  parse: (body, kept) => (isJson(kept) ? parseJson(body) : { ok: true, event: { ...formOf(body)?.fields } }),
   identify(event, kept, digest) {
     if (isJson(kept)) return digest();
     const message = messageOf(event);
@@ -160,11 +161,32 @@ function isJson(kept: Kept): boolean {
   return bodyDigestIn(kept.header(QUERY) ?? "") !== null;
 }
 
+interface Form {
+  readonly fields: ParsedUrlQuery;
+  /** What is signed of them. */
+  readonly pairs: Uint8Array;
+}
+
+const NO_FORM: Form = { fields: {}, pairs: new Uint8Array() };
+
+/** By their bytes, so that a form is parsed once, however often it is verified and read. */
+const forms = new WeakMap<Uint8Array, Form | null>();
+
+function formOf(body: Uint8Array): Form | null {
+  const known = forms.get(body);
+  if (known !== undefined) return known;
+  const fields = fieldsOf(body);
+  const form = fields === null ? null : { fields, pairs: Buffer.from(pairsOf(fields)) };
+  forms.set(body, form);
+  return form;
+}
+
 /**
- * A repeated name has each of its values once, in their order, because no more than that is signed. Null for more fields than Twilio sends, and as
+ * A repeated name has each of its values once, in their order, because no more than that is signed. Null for more than Twilio sends, and as
  * `formFields`.
  */
 function fieldsOf(body: Uint8Array): ParsedUrlQuery | null {
+  if (body.length > LONGEST_FORM) return null;
   let count = 1;
   for (let at = body.indexOf(AMPERSAND); at >= 0; at = body.indexOf(AMPERSAND, at + 1))
     if (++count > MOST_FIELDS) return null;

@@ -2,6 +2,7 @@
  * From a request's headers to its verified bytes, for receivers and for `…Verify`: header checks, limits on bodies, then the signature. The
  * cheapest check comes first. An unverified request takes no slot of a verified one.
  */
+import { setImmediate } from "node:timers/promises";
 import type { Clock, Timer } from "../internal/clock.ts";
 import { type HeaderSource, readHeader } from "../sources/headers.ts";
 import { type CompiledKeys, type KeyringContext, keyringContext, LookUpsCrowded } from "../sources/keyring-provider.ts";
@@ -35,6 +36,13 @@ export interface RefusedRequest {
 export interface DeliveryProgress {
   /** The body was read to its end. Otherwise the connection must be closed. */
   isRead: boolean;
+}
+
+/** A complete body that no key has matched yet. */
+interface UnverifiedBody {
+  readonly claimed: Claim;
+  readonly bytes: Uint8Array;
+  readonly reading: BodyRead;
 }
 
 /** The keyring that a request met. */
@@ -91,8 +99,7 @@ export class RequestVerifier {
       progress.isRead = true;
       if (!body.ok) return { ...body, answer: BODY_ANSWERS[body.reason] };
       const { bytes } = body;
-      const matchWith = (keys: typeof keyring) => source.match(claimed, bytes, keys, this.#clock.now());
-      const match = await this.#matched(reading, { context, keyring, cameAt }, matchWith);
+      const match = await this.#matched({ claimed, bytes, reading }, { context, keyring, cameAt });
       if (match === null) return refused("signature_mismatch", answers.UNAUTHORIZED);
       if (isRefusal(match)) return refused(match.code, answers.UNAUTHORIZED);
       isVerified = true;
@@ -115,14 +122,38 @@ export class RequestVerifier {
     }
   }
 
+  /** Tries the keys in turn. Between those of a large body other requests are served. */
+  #match(claimed: Claim, bytes: Uint8Array, keyring: CompiledKeys): Matched | Promise<Matched> {
+    const now = this.#clock.now();
+    const atOnce = Math.max(1, Math.floor(HASHED_AT_ONCE / bytes.length));
+    if (keyring.keys.length <= atOnce) return this.#source.match(claimed, bytes, keyring, now);
+    return this.#matchInParts(claimed, bytes, partsOf(keyring, atOnce), now);
+  }
+
+  async #matchInParts(
+    claimed: Claim,
+    bytes: Uint8Array,
+    parts: readonly CompiledKeys[],
+    now: number,
+  ): Promise<Matched> {
+    let last: Matched = null;
+    for (const part of parts) {
+      last = this.#source.match(claimed, bytes, part, now);
+      // A definition may refuse a body in its own words because these keys did not sign it.
+      if (last !== null && !isRefusal(last)) return last;
+      await setImmediate();
+    }
+    return last;
+  }
+
   /** Tries fresher keyrings too, until one that was read after the request came: only that one can say no. */
   async #matched(
-    reading: BodyRead,
+    { claimed, bytes, reading }: UnverifiedBody,
     { context, keyring, cameAt }: KeyringOfRequest,
-    matchWith: (keys: CompiledKeys) => object | null,
-  ): Promise<object | null> {
+  ): Promise<Matched> {
     for (let keys = keyring; ; ) {
-      const match = matchWith(keys);
+      const found = this.#match(claimed, bytes, keys);
+      const match = found instanceof Promise ? await found : found;
       if (match !== null) return match;
       const asked = this.#source.keyrings.reread(context, keys, cameAt);
       const fresher = asked instanceof Promise ? await this.#waitedFor(asked, reading) : asked;
@@ -139,6 +170,20 @@ export class RequestVerifier {
     }
     return asked.finally(() => this.#budget.waited(reading));
   }
+}
+
+/** Bytes times keys that are hashed without serving other requests: some milliseconds. */
+const HASHED_AT_ONCE = 2 * 1024 * 1024;
+
+type Matched = object | null;
+
+function partsOf(keyring: CompiledKeys, size: number): readonly CompiledKeys[] {
+  const { keys } = keyring;
+  const count = Math.ceil(keys.length / size);
+  return Array.from({ length: count }, (_, part) => ({
+    ...keyring,
+    keys: keys.slice(part * size, (part + 1) * size),
+  }));
 }
 
 function isRefusal(match: object): match is Refusal {
@@ -182,18 +227,33 @@ function declaredLength(headers: HeaderSource): number | null {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Bytes that unfinished and unprocessed bodies may hold together. */
-const BUDGET_BYTES = 64 * 1024 * 1024;
-/** The part of it for complete bodies that wait for a fresher keyring: they cannot be cut to make room. */
-const WAITING_BYTES = BUDGET_BYTES / 4;
+/** Unfinished and unprocessed bodies that hold more than this together take turns. Bytes. */
+const ROOM_BYTES = 64 * 1024 * 1024;
+/** What they hold at most, so that one body of any source can always be completed. */
+const MOST_BYTES = ROOM_BYTES + 32 * 1024 * 1024;
+/** Once complete bodies that wait for a fresher keyring hold this much, further ones get 503: they cannot be cut to make room. */
+const WAITING_BYTES = ROOM_BYTES / 4;
 /** What a chunk takes besides its bytes, measured on Node. A body sent byte by byte takes hundreds of times its size. */
 const CHUNK_BYTES = 1024;
+/** A body that holds no more than this reads on without a turn: it is usually complete with its next chunk. That is what one chunk holds at most. */
+const SMALL_BYTES = 64 * 1024;
+/**
+ * A body has stalled when it has not grown by a sixteenth of what it holds for so long. The slowest body that keeps the deadline grows so in
+ * 625 ms, and a body of single bytes soon does not.
+ */
+const STALLED_MS = 750;
+const STEADY_SHARE = 1 / 16;
+/** The same once bodies hold as much as they ever may. */
+const STALLED_AT_MOST_MS = 250;
+/** A body that waited for its turn has more to bring at once: so much shows that it goes on. */
+const AFTER_PAUSE_BYTES = 16 * 1024;
+const ASK_EVERY_MS = 500;
 /** A body that is not complete by then is cut. */
 const DEADLINE_MS = 10_000;
 /** After the first seconds a body must have arrived at this rate on average. */
 const RATE_AFTER_MS = 3_000;
 const LEAST_BYTES_PER_MS = 1;
-const SWEEP_MS = 500;
+const SWEEP_MS = 100;
 
 /** One body from its first byte to the end of its processing. A class, because one is made for each delivery. */
 class BodyRead implements BodyReading {
@@ -203,13 +263,18 @@ class BodyRead implements BodyReading {
   readonly #budget: BodyBudget;
   #bytes = 0;
   #chunks = 0;
+  /** When it had last grown enough, and the bytes beyond which it has again. */
+  #grewAt: number;
+  #growsBeyond = 0;
   #isReleased = false;
   #isCut = false;
   #onCut: (() => void) | null = null;
+  #turn: { readonly comes: Promise<void>; readonly begin: () => void } | null = null;
 
   constructor(budget: BodyBudget, startedAt: number, maxBytes: number, declaredBytes: number | null) {
     this.#budget = budget;
     this.startedAt = startedAt;
+    this.#grewAt = budget.turnedMs;
     this.maxBytes = maxBytes;
     this.declaredBytes = declaredBytes;
   }
@@ -223,12 +288,54 @@ class BodyRead implements BodyReading {
     return this.#bytes + this.#chunks * CHUNK_BYTES;
   }
 
-  received(bytes: number): void {
+  /** It was told to wait for its turn. */
+  get isPaused(): boolean {
+    return this.#turn !== null;
+  }
+
+  /**
+   * How long it has not grown, milliseconds, and less for one that holds little, because cutting it makes little room. Beyond that the size does
+   * not count: a large body that keeps arriving would make room for small ones that stall.
+   */
+  get stalledMs(): number {
+    // It is not to blame for a pause.
+    return this.isPaused
+      ? 0
+      : ((this.#budget.turnedMs - this.#grewAt) * Math.min(this.held, SMALL_BYTES)) / SMALL_BYTES;
+  }
+
+  received(bytes: number): Promise<void> | undefined {
     // Nothing holds a chunk that arrives after the body was given up.
-    if (this.#isReleased) return;
+    if (this.#isReleased) return undefined;
     this.#bytes += bytes;
     this.#chunks += 1;
-    this.#budget.hold(bytes + CHUNK_BYTES);
+    const hasGrown = this.#bytes > this.#growsBeyond;
+    if (hasGrown) this.#grew(this.held * STEADY_SHARE);
+    return this.#budget.hold(this, bytes + CHUNK_BYTES, hasGrown);
+  }
+
+  /** @param next - bytes by which it must grow now */
+  #grew(next: number): void {
+    this.#growsBeyond = this.#bytes + next;
+    this.#grewAt = this.#budget.turnedMs;
+  }
+
+  /** Resolves when it may read on. */
+  pause(): Promise<void> {
+    if (this.#turn === null) {
+      let begin = () => {};
+      const comes = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      this.#turn = { comes, begin };
+    }
+    return this.#turn.comes;
+  }
+
+  resume(): void {
+    this.#turn?.begin();
+    this.#turn = null;
+    this.#grew(Math.min(this.held * STEADY_SHARE, AFTER_PAUSE_BYTES));
   }
 
   onCut(cut: () => void): void {
@@ -254,13 +361,25 @@ class BodyRead implements BodyReading {
     this.release();
     this.#isCut = true;
     this.#onCut?.();
+    this.resume();
   }
 }
 
-/** Limits the reading of bodies: a byte budget for all of them, a deadline and a minimum rate for each. */
+/** Limits the reading of bodies: the room for all of them, a deadline and a minimum rate for each. */
 export class BodyBudget {
   readonly #clock: Clock;
+  /** The oldest first. */
   readonly #unfinished = new Set<BodyRead>();
+  /** Those of them that wait for their turn. */
+  readonly #paused = new Set<BodyRead>();
+  /**
+   * Milliseconds that the event loop turned. What keeps it busy for long, such as a large body, must not make others look stalled whose next
+   * bytes are there already.
+   */
+  #turnedMs = 0;
+  #sweptAt = 0;
+  /** When those that wait for their turn were last asked, in `#turnedMs`. */
+  #askedAt = 0;
   #held = 0;
   #waiting = 0;
   #sweep: Timer | null = null;
@@ -269,27 +388,35 @@ export class BodyBudget {
     this.#clock = clock;
   }
 
+  get turnedMs(): number {
+    return this.#turnedMs;
+  }
+
   begin(maxBytes: number, declaredBytes: number | null): BodyRead {
-    const read = new BodyRead(this, this.#clock.monotonic(), maxBytes, declaredBytes);
+    const now = this.#clock.monotonic();
+    const read = new BodyRead(this, now, maxBytes, declaredBytes);
     this.#unfinished.add(read);
-    this.#sweep ??= this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS);
+    if (this.#sweep === null) this.#sweepAfter(now);
     return read;
   }
 
-  hold(bytes: number): void {
+  /** Returns a promise if `read` must wait for its turn. */
+  hold(read: BodyRead, bytes: number, hasGrown: boolean): Promise<void> | undefined {
     this.#held += bytes;
-    if (this.#held > BUDGET_BYTES) this.#makeRoom();
+    return this.#held > ROOM_BYTES && this.#unfinished.has(read) ? this.#makeRoom(read, hasGrown) : undefined;
   }
 
   /** It can no longer be cut, and so many bytes of it are no longer held. */
   ended(read: BodyRead, bytes: number): void {
     this.#unfinished.delete(read);
+    this.#paused.delete(read);
     this.#held -= bytes;
+    for (const paused of this.#paused) if (this.#hasTurn(paused)) this.#resume(paused);
   }
 
   /** A complete body waits for a fresher keyring. Returns false, and changes nothing, if such bodies already hold their maximum. */
   wait({ bytes }: BodyRead): boolean {
-    if (this.#waiting + bytes > WAITING_BYTES) return false;
+    if (this.#waiting >= WAITING_BYTES) return false;
     this.#waiting += bytes;
     return true;
   }
@@ -299,31 +426,96 @@ export class BodyBudget {
     this.#waiting -= bytes;
   }
 
-  #cutSlow(): void {
+  #sweepAfter(now: number): void {
+    this.#sweptAt = now;
+    this.#sweep = this.#clock.setTimeout(() => this.#sweepNow(), SWEEP_MS);
+  }
+
+  #sweepNow(): void {
     const now = this.#clock.monotonic();
+    this.#turnedMs += Math.min(now - this.#sweptAt, 2 * SWEEP_MS);
     for (const read of this.#unfinished) {
       const age = now - read.startedAt;
       const tooSlow = age > RATE_AFTER_MS && read.bytes < age * LEAST_BYTES_PER_MS;
       if (age > DEADLINE_MS || tooSlow) read.cut();
     }
-    this.#sweep = this.#unfinished.size > 0 ? this.#clock.setTimeout(() => this.#cutSlow(), SWEEP_MS) : null;
+    if (this.#paused.size > 0 && this.#turnedMs - this.#askedAt >= ASK_EVERY_MS) this.#askPaused();
+    this.#sweep = null;
+    if (this.#unfinished.size > 0) this.#sweepAfter(now);
   }
 
   /**
-   * Cuts the body with the largest product of bytes and age: an attacker who holds many bodies open harms only itself. By the rate
-   * alone, a small body that is still arriving would make room for large ones that came quickly and then stalled.
+   * Cuts what has stalled. If that makes no room, bodies take turns: the oldest reads on until it is complete. So one that keeps arriving is
+   * completed, however large it is.
    */
-  #makeRoom(): void {
-    const now = this.#clock.monotonic();
-    let heaviest: BodyRead | null = null;
-    let heaviestWeight = 0;
-    for (const read of this.#unfinished) {
-      const weight = read.held * Math.max(1, now - read.startedAt);
-      if (weight > heaviestWeight) {
-        heaviest = read;
-        heaviestWeight = weight;
-      }
+  #makeRoom(read: BodyRead, hasGrown: boolean): Promise<void> | undefined {
+    this.#cutStalled(ROOM_BYTES, STALLED_MS);
+    this.#cutStalled(MOST_BYTES, STALLED_AT_MOST_MS);
+    if (!this.#unfinished.has(read) || this.#hasTurn(read)) return undefined;
+    const isFull = this.#held > MOST_BYTES;
+    const isSmall = read.held <= SMALL_BYTES;
+    if (isFull && (isSmall || read.isPaused)) {
+      // A pause would not bound what many small bodies hold, nor a reader that goes on although it was told to wait.
+      this.#cutHeaviest();
+      return undefined;
     }
+    // Without growth a pause would hide that it stalls.
+    if (!isFull && (isSmall || !hasGrown)) return undefined;
+    this.#paused.add(read);
+    return read.pause();
+  }
+
+  #hasTurn(read: BodyRead): boolean {
+    if (this.#held <= ROOM_BYTES) return true;
+    const [oldest] = this.#unfinished;
+    return read === oldest && this.#held <= MOST_BYTES;
+  }
+
+  /** Those that wait for their turn may bring one chunk each: only so it shows which have stalled meanwhile. */
+  #askPaused(): void {
+    this.#askedAt = this.#turnedMs;
+    this.#cutStalled(ROOM_BYTES, STALLED_MS);
+    let mayCome = MOST_BYTES - this.#held;
+    for (const read of this.#paused) {
+      mayCome -= SMALL_BYTES;
+      if (mayCome < 0) return;
+      this.#resume(read);
+    }
+  }
+
+  /** Of bytes and age. */
+  #cutHeaviest(): void {
+    const now = this.#clock.monotonic();
+    const weight = ({ held, startedAt }: BodyRead) => held * Math.max(1, now - startedAt);
+    let heaviest: BodyRead | null = null;
+    for (const read of this.#unfinished) if (heaviest === null || weight(read) > weight(heaviest)) heaviest = read;
     heaviest?.cut();
+  }
+
+  #resume(read: BodyRead): void {
+    this.#paused.delete(read);
+    read.resume();
+  }
+
+  /** Cuts bodies that have stalled for so long until no more than `bytes` are held, or none is left. */
+  #cutStalled(bytes: number, stalledMs: number): void {
+    while (this.#held > bytes) {
+      const read = this.#mostStalled(stalledMs);
+      if (read === null) return;
+      read.cut();
+    }
+  }
+
+  /** The body that has stalled for longest, if any has for so long. */
+  #mostStalled(stalledMs: number): BodyRead | null {
+    let longest: BodyRead | null = null;
+    let longestMs = stalledMs;
+    for (const read of this.#unfinished) {
+      const ms = read.stalledMs;
+      if (ms < longestMs || (longest !== null && ms === longestMs)) continue;
+      longest = read;
+      longestMs = ms;
+    }
+    return longest;
   }
 }

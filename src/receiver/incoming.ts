@@ -19,8 +19,11 @@ export interface BodyReading {
   readonly maxBytes: number;
   /** From `Content-Length`, or null. A body that ends before this length is `truncated`. */
   readonly declaredBytes: number | null;
-  /** Call this for every chunk when it arrives, so that the bytes held by all requests stay within their budget. */
-  received(bytes: number): void;
+  /**
+   * Call this for every chunk when it arrives, so that the bytes held by all requests stay within their budget. If it returns a promise, read
+   * nothing more until it resolves: other bodies need the room. It also resolves when the read is cut.
+   */
+  received(bytes: number): Promise<void> | undefined;
   /** `cut` is called when the read must stop: it is too slow, past its deadline, or holds too much. Resolve with `cut` then. */
   onCut(cut: () => void): void;
 }

@@ -98,9 +98,17 @@ export interface SourceDefinition<Event extends object> {
    * in any case.
    */
   readonly shows?: readonly string[];
+  /**
+   * The headers that prove a delivery, as alternatives of lower-case names, such as `[["x-signature", "x-timestamp"]]`. A request that has all
+   * headers of none of them gets 401 (`missing_signature`), and its body is not read. Default: every body is read before `verify` decides.
+   */
+  readonly signedBy?: readonly (readonly string[])[];
   /** The bytes of a key from the text of a secret. Default: its UTF-8 bytes. Throws for what is not a key. */
   key?(text: string): Uint8Array;
-  /** Finds the key that signed the body. The age of the signed time is checked afterwards; `checkAge` does it before the cost of an HMAC. */
+  /**
+   * Finds the key that signed the body. The age of the signed time is checked afterwards; `checkAge` does it before the cost of an HMAC. For a
+   * large body it is called several times, each with some of the keys.
+   */
   verify(head: RequestHead, body: Uint8Array, keys: readonly Key[], circumstances: VerifyCircumstances): Verdict;
   parse(body: Uint8Array, kept: Kept): Parsed<Event>;
   /**
@@ -350,10 +358,13 @@ function connect<Event extends object>(
     answerMs: definition.answerMs ?? 10_000,
     keyrings: sourceKeyrings(secrets, decode, deps),
     accepted: definition.accepted ?? null,
-    check: (request) => ({ ok: true, timestamp: null, head: new Head(request) }),
+    check(request): Claimed | Refusal {
+      const head = new Head(request);
+      return isProven(definition, head) ? { ok: true, timestamp: null, head } : UNPROVEN;
+    },
     refuse: () => null,
-    match({ head }, body, { all }, now): Match | Refusal | null {
-      const live = liveAt(all, now);
+    match({ head }, body, { keys }, now): Match | Refusal | null {
+      const live = liveAt(keys, now);
       const verdict = verdictOf(definition, head, body, live, {
         now,
         checkAge: (signedAt) => checkAge(signedAt, now),
@@ -368,8 +379,8 @@ function connect<Event extends object>(
       return expired === null ? { key, signedAt } : { ok: false, code: expired };
     },
     ...(definition.challenge !== undefined && {
-      challenge: (request: RequestParts, { all }: SourceKeys) =>
-        challengeAnswer(definition, new Head(request), liveAt(all, deps.clock.now())),
+      challenge: (request: RequestParts, { keys }: SourceKeys) =>
+        challengeAnswer(definition, new Head(request), liveAt(keys, deps.clock.now())),
     }),
     read({ head }, { key, signedAt }, body, circumstances): Reading {
       const client = clientOf(entry, hasTenants ? circumstances.tenant : undefined);
@@ -411,6 +422,13 @@ function connect<Event extends object>(
       return { ok: false, reason: "invalid_event", message };
     },
   };
+}
+
+const UNPROVEN: Refusal = { ok: false, code: "missing_signature" };
+
+/** Whether the head carries what a signature needs. An empty header proves nothing. */
+function isProven({ signedBy }: Pick<SourceDefinition<object>, "signedBy">, head: RequestHead): boolean {
+  return signedBy === undefined || signedBy.some((names) => names.every((name) => (head.header(name) ?? "") !== ""));
 }
 
 function liveAt(keys: readonly SourceKey[], now: number): readonly SourceKey[] {
@@ -636,7 +654,7 @@ export function checkEntryName(option: string, name: string): void {
 
 /** @throws SetupError */
 export function checkDefinition<Event extends object>(definition: SourceDefinition<Event>): void {
-  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], shows = [], accepted } = definition;
+  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], shows = [], signedBy, accepted } = definition;
   checkEntryName("preset", preset);
   if (preset === "service")
     throw invalidOption("preset", "is the messaging service's: give your source another", preset);
@@ -660,6 +678,7 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
   if (lastRetryMs === undefined)
     throw invalidOption("lastRetryMs", "must be given: 0 if the provider never sends again", lastRetryMs);
   numberOption("lastRetryMs", lastRetryMs, 0, { min: 0, max: 30 * DAY_MS, unit: "ms" });
+  if (signedBy !== undefined) checkSignedBy(signedBy);
   for (const name of keep) {
     if (name !== QUERY && !HEADER_NAME.test(name))
       throw invalidOption("keep", 'must hold lower-case names of headers, or ":query"', name);
@@ -667,4 +686,15 @@ export function checkDefinition<Event extends object>(definition: SourceDefiniti
   const isPaths = Array.isArray(shows) && shows.length <= MOST_SHOWN && shows.every(isPath);
   if (!isPaths)
     throw invalidOption("shows", `must be a list of up to ${MOST_SHOWN} paths of fields, such as "data.id"`, shows);
+}
+
+/** An empty list would refuse every request, and an empty alternative none. */
+function checkSignedBy(signedBy: unknown): void {
+  const isNames = (names: unknown) =>
+    Array.isArray(names) &&
+    names.length > 0 &&
+    names.every((name) => typeof name === "string" && HEADER_NAME.test(name));
+  if (Array.isArray(signedBy) && signedBy.length > 0 && signedBy.every(isNames)) return;
+  const rule = 'must hold lists of lower-case names of headers, such as [["x-signature", "x-timestamp"]]';
+  throw invalidOption("signedBy", rule, signedBy);
 }

@@ -1,6 +1,6 @@
 /** HMAC-SHA256 under a prepared key. */
 import { Buffer } from "node:buffer";
-import { hash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 
 const BLOCK_BYTES = 64;
 const DIGEST_BYTES = 32;
@@ -31,14 +31,21 @@ export class HmacKey {
 
   /** The 32-byte HMAC of `text` as UTF-8, followed by `body`. */
   digest(text: string, body: Uint8Array): Buffer {
+    // A binary string is faster than a Buffer that the native side allocates.
+    this.#outer.write(this.#innerDigest(text, body), BLOCK_BYTES, "binary");
+    return Buffer.from(hash("sha256", this.#outer, "binary"), "binary");
+  }
+
+  #innerDigest(text: string, body: Uint8Array): string {
     const textBytes = Buffer.byteLength(text);
     const size = BLOCK_BYTES + textBytes + body.length;
-    const message = size <= scratch.length ? scratch.subarray(0, size) : Buffer.allocUnsafeSlow(size);
+    // A large body is not copied for each key.
+    if (size > scratch.length)
+      return createHash("sha256").update(this.#inner).update(text).update(body).digest("binary");
+    const message = scratch.subarray(0, size);
     message.set(this.#inner);
     message.write(text, BLOCK_BYTES);
     message.set(body, BLOCK_BYTES + textBytes);
-    // A binary string is faster than a Buffer that the native side allocates.
-    this.#outer.write(hash("sha256", message, "binary"), BLOCK_BYTES, "binary");
-    return Buffer.from(hash("sha256", this.#outer, "binary"), "binary");
+    return hash("sha256", message, "binary");
   }
 }

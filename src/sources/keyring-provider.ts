@@ -19,6 +19,8 @@ export function keyringContext(request: { route?: string | undefined; tenant?: s
 
 /** What every compiled keyring has. */
 export interface CompiledKeys {
+  /** In the order in which they are tried. */
+  readonly keys: readonly object[];
   /** Names this set of secrets, equal in every process, and reveals nothing of them. */
   readonly version: string;
   /** What is allowed but dangerous or probably a mistake, to be logged on every start. */

@@ -63,7 +63,7 @@ export interface Key {
 export type KeyDecoder = (text: string) => Uint8Array;
 
 export interface SourceKeys extends CompiledKeys {
-  readonly all: readonly SourceKey[];
+  readonly keys: readonly SourceKey[];
 }
 
 const MOST_KEYS = 8;
@@ -166,10 +166,10 @@ function compileSourceKeys(secrets: SourceKeyring, decode: KeyDecoder, now: numb
     throw invalidSecret("secrets.current", "is empty: without a secret nothing can be verified");
   if (keys.length > MOST_KEYS)
     throw invalidOption("secrets", `may hold at most ${MOST_KEYS} secrets, because each is tried in turn`, keys.length);
-  return { all: keys, warnings, version: versionOf(keys) };
+  return { keys, warnings, version: versionOf(keys) };
 }
 
-const EMPTY: SourceKeys = { all: [], warnings: [], version: "none" };
+const EMPTY: SourceKeys = { keys: [], warnings: [], version: "none" };
 
 /** Where the keys of a source come from: a value, which is compiled at once, or a function. @throws SetupError */
 export function sourceKeyrings(

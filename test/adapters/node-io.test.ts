@@ -24,7 +24,10 @@ function reading(declaredBytes: number | null = null): BodyReading & { cut: () =
     declaredBytes,
     counted: [] as number[],
     cut: () => {},
-    received: (bytes: number) => void made.counted.push(bytes),
+    received: (bytes: number) => {
+      made.counted.push(bytes);
+      return undefined;
+    },
     onCut: (cut: () => void) => {
       made.cut = cut;
     },
@@ -69,9 +72,58 @@ describe("readBody()", () => {
   it("takes a cut from within the count of a chunk", async () => {
     const stream = new PassThrough();
     const rules = reading();
-    const body = readNodeBody(stream, {}, { ...rules, received: () => rules.cut() });
+    const body = readNodeBody(
+      stream,
+      {},
+      {
+        ...rules,
+        received: () => {
+          rules.cut();
+          return undefined;
+        },
+      },
+    );
     stream.write("abc");
     expect(await body).toEqual({ ok: false, reason: "cut" });
+  });
+
+  it("reads nothing more while it must wait for its turn", async () => {
+    const stream = new PassThrough();
+    const rules = reading();
+    const turns: (() => void)[] = [];
+    const received = (bytes: number) => {
+      rules.received(bytes);
+      return new Promise<void>((resolve) => turns.push(resolve));
+    };
+    const body = readNodeBody(stream, {}, { ...rules, received });
+    stream.write("abc");
+    await nextRound();
+    stream.end("de");
+    await nextRound();
+    expect(rules.counted).toEqual([3]);
+    turns[0]?.();
+    await nextRound();
+    expect(rules.counted).toEqual([3, 2]);
+    turns[1]?.();
+    expect(await body).toEqual({ ok: true, bytes: Buffer.from("abcde") });
+  });
+
+  it("leaves a stream alone that was cut while it waited", async () => {
+    const stream = new PassThrough();
+    const rules = reading();
+    let resume = () => {};
+    const received = () =>
+      new Promise<void>((resolve) => {
+        resume = resolve;
+      });
+    const body = readNodeBody(stream, {}, { ...rules, received });
+    stream.write("abc");
+    await nextRound();
+    rules.cut();
+    resume();
+    expect(await body).toEqual({ ok: false, reason: "cut" });
+    await nextRound();
+    expect(stream.isPaused()).toBe(true);
   });
 
   it("does nothing at a cut after the end", async () => {

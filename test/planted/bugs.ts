@@ -205,9 +205,9 @@ const BY_HAND: readonly Bug[] = [
     edits: [
       edit(
         "src/receiver/body-limits.ts",
-        "const match = matchWith(keyring)",
+        "const found = this.#match(claimed, bytes, keyring);",
         `if (!parseEvent(bytes).ok) return refused("signature_mismatch", answers.UNPROCESSABLE);
-        const match = matchWith(keyring)`,
+        const found = this.#match(claimed, bytes, keyring);`,
       ),
       edit(
         "src/receiver/body-limits.ts",

@@ -106,15 +106,17 @@ describe("twilio()", () => {
     await expect(receiver.inbox.replayQuarantined(id)).rejects.toThrow(/not_an_object/);
   });
 
-  it("refuses more than 1,000 fields, a query that would be cut, and a field __proto__", async () => {
+  it("refuses more than 1,000 fields, a form of more than 128 KiB, a query that would be cut, and a field __proto__", async () => {
     const { receiver, send } = receiving();
+    expect(await send(`a=${"x".repeat(128 * 1024 - 2)}`)).toEqual(ACCEPTED);
+    expect((await send(`a=${"x".repeat(128 * 1024 - 1)}`))[0]).toBe(401);
     const form = (fields: number) => Array.from({ length: fields }, (_, n) => `f${n}=x`).join("&");
     expect(await send(form(1_000))).toEqual(ACCEPTED);
     expect((await send(form(1_001)))[0]).toBe(401);
     expect(await send("a=1", `?${"q".repeat(8_192)}`)).toEqual(ACCEPTED);
     expect((await send("a=1", `?${"q".repeat(8_193)}`))[0]).toBe(401);
     expect((await send("__proto__=x"))[0]).toBe(401);
-    expect(receiver.counters).toMatchObject({ "refused:malformed_signature": 3 });
+    expect(receiver.counters).toMatchObject({ "refused:malformed_signature": 4 });
   });
 
   it.each(["example.com/webhooks", `${URL}?a=1`, `${URL}#rc=5`, "ftp://example.com", ""])(

@@ -1,6 +1,11 @@
 /** Bounds under load: slots, the memory of bodies, slow senders, and how much is logged. */
+import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { Answer, BodyReading, BodyResult } from "../../src/index.ts";
+import { type Answer, type BodyReading, type BodyResult, createReceiver } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { defineSource, github } from "../../src/presets/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { incomingOf } from "../../src/testing/index.ts";
 import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound } from "./events.ts";
 
@@ -25,7 +30,8 @@ function slowly(bench: ReturnType<typeof memoryBench>) {
   return {
     answer,
     started: reading.promise,
-    send: async (bytes: number) => (await reading.promise).received(bytes),
+    /** As an adapter that does not wait for its turn. */
+    send: async (bytes: number) => void (await reading.promise).received(bytes),
     finish: () => result.resolve({ ok: true, bytes: Buffer.from(body) }),
     isCut: () => isCut,
   };
@@ -61,7 +67,7 @@ describe("slots", () => {
 });
 
 describe("the byte budget of 64 MiB", () => {
-  it("cuts the unfinished body that held most for longest when it is full, with 503", async () => {
+  it("cuts the unfinished body that has stalled for longest when it is full, with 503", async () => {
     const bench = memoryBench({ maxBodyBytes: MIB });
     bench.receiver.onAny(() => {});
     const stalled = slowly(bench);
@@ -86,6 +92,7 @@ describe("the byte budget of 64 MiB", () => {
     bench.receiver.onAny(() => {});
     const senders = Array.from({ length: 64 }, () => slowly(bench));
     for (const one of senders) await one.send(MIB - 2_000);
+    await bench.clock.advance(1_000);
     const last = await slowly(bench).started;
     // In one turn of the event loop, so that nothing that was cut is settled yet.
     for (let chunk = 0; chunk < 10; chunk++) last.received(20_000);
@@ -152,6 +159,8 @@ describe("the byte budget of 64 MiB", () => {
     await idleTurns();
     const others = Array.from({ length: 64 }, () => slowly(bench));
     for (const other of others) await other.send(MIB);
+    await bench.clock.advance(1_000);
+    await others[0]?.send(1);
     expect(first.isCut()).toBe(false);
     expect(others.filter((other) => other.isCut()).length).toBeGreaterThan(0);
     work.resolve();
@@ -207,6 +216,85 @@ describe("slow senders", () => {
     await sender.started;
     await bench.clock.advance(11_000);
     expect((await sender.answer).status).toBe(503);
+  });
+});
+
+describe("a large body", () => {
+  const secrets = { current: Array.from({ length: 8 }, (_, n) => `secret ${n} of 0123456789abcdef`) };
+  const signed = (body: Buffer<ArrayBuffer>, secret: string) =>
+    incomingOf({
+      method: "POST",
+      headers: { "x-hub-signature-256": `sha256=${createHmac("sha256", secret).update(body).digest("hex")}` },
+      body,
+    });
+  const large = (bytes: number) => Buffer.from(JSON.stringify({ text: "x".repeat(bytes) }));
+
+  /** A source that notes with how many keys each body was tried, and between which turns of the event loop. */
+  function watched(code = "signature_mismatch") {
+    const tries: number[] = [];
+    const source = defineSource({
+      preset: "acme",
+      maxBodyBytes: 8 * MIB,
+      lastRetryMs: 0,
+      verify(_head, bytes, keys) {
+        tries.push(keys.length);
+        const key = keys.find((each) => Buffer.from(each.hmac("sha256", "who")).equals(bytes.subarray(0, 32)));
+        return key === undefined ? { ok: false, code } : { ok: true, key, signedAt: null };
+      },
+      parse: () => ({ ok: true, event: {} }),
+      identify: (_event, _kept, digest) => digest(),
+      describe: () => ({ type: "thing" }),
+    })({ secrets });
+    const receiver = createReceiver({ source, store: memoryStore({ volatile: true }), logger: silentLogger });
+    const send = (bytes: number, secret = "") => {
+      const who = createHmac("sha256", secret).update("who").digest();
+      const body = Buffer.concat([who, Buffer.alloc(bytes - who.length)]);
+      return receiver.handle(incomingOf({ method: "POST", headers: {}, body }));
+    };
+    return { tries, send };
+  }
+
+  it("is tried with as many keys at a time as 2 MiB allow, and others are served in between", async () => {
+    const { tries, send } = watched();
+    expect((await send(MIB / 4)).status).toBe(401);
+    expect(tries.splice(0)).toEqual([8]);
+    expect((await send(MIB)).status).toBe(401);
+    expect(tries.splice(0)).toEqual([2, 2, 2, 2]);
+    const refused = send(3 * MIB);
+    const seen: number[] = [];
+    for (let turn = 0; turn < 4; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      seen.push(tries.length);
+    }
+    expect(new Set(seen).size).toBe(4);
+    expect((await refused).status).toBe(401);
+    expect(tries).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+  });
+
+  it.each(["signature_mismatch", "wrong_token"])(
+    "is accepted under the last key, after %s of the others",
+    async (code) => {
+      const { send } = watched(code);
+      expect((await send(3 * MIB, secrets.current[7])).status).toBe(200);
+      expect((await send(3 * MIB, "another")).status).toBe(401);
+    },
+  );
+
+  it("is accepted under a secret that is new, whatever its size", async () => {
+    let current = "the old secret 0123456789";
+    const source = github({ secrets: async () => current });
+    const receiver = createReceiver({ source, store: memoryStore({ volatile: true }), logger: silentLogger });
+    receiver.onAny(() => {});
+    expect((await receiver.handle(signed(large(10), current))).status).toBe(200);
+    current = "the new secret 0123456789";
+    expect((await receiver.handle(signed(large(20 * MIB), current))).status).toBe(200);
+    await receiver.stop();
+  });
+
+  it("is answered with 401 when it is forged", async () => {
+    const source = github({ secrets: "a secret 0123456789abcdef" });
+    const receiver = createReceiver({ source, store: memoryStore({ volatile: true }), logger: silentLogger });
+    expect((await receiver.handle(signed(large(20 * MIB), "another"))).status).toBe(401);
   });
 });
 

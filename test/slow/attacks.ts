@@ -43,6 +43,10 @@ const COURSES: Readonly<Record<Sort, Course>> = {
     socket.write(headOf(`content-length: ${MIB}`));
     socket.write(Buffer.alloc(MIB - 1, "x"));
   },
+  "stalled start": async ({ socket }) => {
+    socket.write(headOf("content-length: 1000000"));
+    socket.write(Buffer.alloc(64_000, "x"));
+  },
   "body of crumbs": async ({ socket, isClosed, isAnswered }) => {
     socket.write(headOf("transfer-encoding: chunked"));
     for (let sent = 0; sent < CRUMBS && !isClosed() && !isAnswered(); sent += CRUMBS_AT_ONCE) {
@@ -106,7 +110,7 @@ export async function attack(sort: Sort, port: number): Promise<Attack> {
 
 function headOf(framing: string, tenant: string = TENANT): string {
   const signature = randomBytes(32).toString("hex");
-  return `POST /webhooks/${tenant} HTTP/1.1\r\nhost: x\r\nx-service-timestamp: ${Date.now()}\r\nx-service-signature: ${signature}\r\n${framing}\r\n\r\n`;
+  return `POST /webhooks/${tenant} HTTP/1.1\r\nhost: x\r\nx-service-timestamp: ${Date.now()}\r\nx-service-signature: ${signature}\r\nx-hub-signature-256: sha256=${signature}\r\n${framing}\r\n\r\n`;
 }
 
 function whole(tenant?: string): string {

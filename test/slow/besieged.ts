@@ -8,6 +8,8 @@ export interface ServerOptions {
   readonly adapter: Adapter;
   readonly path: string;
   readonly flaw: Flaw;
+  /** `large`: the source is GitHub, with bodies of up to 25 MiB. */
+  readonly bodies: "small" | "large";
 }
 
 /** A connection as the server sees it. */
@@ -57,6 +59,7 @@ export const HELD_AT_MOST = {
   "slow headers": TIMEOUTS.headersTimeout + TIMEOUTS.connectionsCheckingInterval,
   "dripping body": RATE_MS + REFUSED_CHUNKS * DRIP_EVERY_MS,
   "stalled body": DEADLINE_MS + REFUSED_IDLE_MS,
+  "stalled start": DEADLINE_MS + REFUSED_IDLE_MS,
   "body of crumbs": DEADLINE_MS + REFUSED_IDLE_MS,
   "steady body": DEADLINE_MS + REFUSED_IDLE_MS,
   "slow reader": TIMEOUTS.keepAliveTimeout + KEEP_ALIVE_GRACE_MS,
@@ -65,3 +68,15 @@ export const HELD_AT_MOST = {
 } as const;
 
 export type Sort = keyof typeof HELD_AT_MOST;
+
+export const NOBODY: Readonly<Record<Sort, number>> = {
+  "slow headers": 0,
+  "dripping body": 0,
+  "stalled body": 0,
+  "stalled start": 0,
+  "body of crumbs": 0,
+  "steady body": 0,
+  "slow reader": 0,
+  "stuck reader": 0,
+  "invented tenant": 0,
+};

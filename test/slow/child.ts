@@ -9,8 +9,9 @@ import { fastifyWebhook } from "../../adapters/fastify.ts";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type Keyring, type KeyringContext } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { github } from "../../src/presets/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { TEST_SECRET } from "../../src/testing/index.ts";
+import { TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
 import { answering } from "../prove/asked.ts";
 import { makeEffectTable, writeEffect } from "../prove/sqlite-inbox.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
@@ -20,7 +21,7 @@ import { carelessly } from "./careless.ts";
 const MIB = 1024 * 1024;
 const SAMPLE_EVERY_MS = 50;
 
-const { adapter, path, flaw } = JSON.parse(process.argv[2] ?? "{}") as ServerOptions;
+const { adapter, path, flaw, bodies } = JSON.parse(process.argv[2] ?? "{}") as ServerOptions;
 const store = sqliteStore(path, { onOpen: makeEffectTable, minFreeBytes: 0 });
 // The largest bodies that can be allowed are the hardest on memory.
 const known: Keyring = { current: { secret: TEST_SECRET, apiClientId: "apc_1" } };
@@ -32,10 +33,13 @@ async function secrets({ tenant }: KeyringContext): Promise<Keyring | undefined>
 }
 const tenant = ({ url = "" }: { url?: string | undefined }) => url.split("/").at(-1) ?? "";
 
-const receiver = createReceiver({ secrets, store, logger: silentLogger, maxBodyBytes: MIB });
-receiver
-  .onAny((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)))
-  .onLate((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)));
+const service = () =>
+  createReceiver({ secrets, store, logger: silentLogger, maxBodyBytes: MIB })
+    .onAny((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)))
+    .onLate((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)));
+const large = () =>
+  createReceiver({ source: github({ secrets: TEST_SECRETS.github }), store, logger: silentLogger }).onAny(() => {});
+const receiver = bodies === "large" ? large() : service();
 
 async function listening(): Promise<Server> {
   if (flaw !== "none") return createServer(TIMEOUTS, carelessly(receiver, flaw, tenant));

@@ -3,17 +3,48 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Asked } from "../prove/asked.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
-import type { Adapter, Flaw, Sort } from "./besieged.ts";
+import { type Adapter, type Flaw, NOBODY, type Sort } from "./besieged.ts";
+import { largeBodies } from "./large.ts";
 import { isBusy, type Outcome, type Plan, type Shortcoming, siege } from "./siege.ts";
 import { isInstalled, MODE_COUNT } from "./slowhttptest.ts";
 
 /** Beside this file, where it was compiled to. */
 const BYSTANDER = fileURLToPath(new URL("./bystander-child.js", import.meta.url));
 const ADAPTERS: readonly Adapter[] = ["node", "express", "fastify"];
+interface Form {
+  readonly attackers: number;
+  readonly stuck: number;
+  readonly foreign: number;
+  readonly forMs: number;
+  readonly nextAfterMs: number;
+  readonly mostP99Ms: number;
+  /** Which adapters are sent large bodies, and for how long. */
+  readonly large: readonly Adapter[];
+  readonly largeMs: number;
+}
+
 /** The next server is attacked while the one before only waits for its attackers' deadlines. */
-const SHORT = { attackers: 200, stuck: 0, foreign: 25, forMs: 2_000, nextAfterMs: 5_000, mostP99Ms: 250 };
+const SHORT: Form = {
+  attackers: 200,
+  stuck: 0,
+  large: ["node"],
+  largeMs: 12_000,
+  foreign: 25,
+  forMs: 2_000,
+  nextAfterMs: 5_000,
+  mostP99Ms: 250,
+};
 /** One after the other. */
-const FULL = { attackers: 2_000, stuck: 1, foreign: 250, forMs: 40_000, nextAfterMs: 60_000, mostP99Ms: 100 };
+const FULL: Form = {
+  attackers: 2_000,
+  stuck: 1,
+  large: ADAPTERS,
+  largeMs: 40_000,
+  foreign: 250,
+  forMs: 40_000,
+  nextAfterMs: 60_000,
+  mostP99Ms: 100,
+};
 /** As many in both forms: more than the budget holds, and much work for a server, however slowly it comes. */
 const STALLED = 80;
 const CRUMBS = 8;
@@ -51,6 +82,12 @@ export const slowAttackers: Programme = {
     problems.push(...(await flood({ ...plan, ...SHORT, foreign: 0 }, say)));
     // Careless fronts take the processors from whoever is beside them, so nobody who is judged is.
     problems.push(...(await unseen({ ...plan, ...SHORT, foreign: 0 }, say)));
+    for (const adapter of form.large) {
+      const outcome = await largeBodies(adapter, form.largeMs);
+      attempts += outcome.attempts;
+      say(`${"large".padEnd(11)} ${outcome.taken} of ${outcome.sent} taken by ${adapter}, ${outcome.attempts} attacks`);
+      problems.push(...outcome.problems.map((line) => `large, ${adapter}: ${line}`));
+    }
     if (outcomes.some(isBusy))
       say("the machine is busy: p99 is only told, and twice the time is granted for letting go");
     problems.push(...(await bystander.end()));
@@ -58,9 +95,10 @@ export const slowAttackers: Programme = {
   },
 };
 
-function countOf({ attackers, stuck }: typeof SHORT): Readonly<Record<Sort, number>> {
+function countOf({ attackers, stuck }: Form): Readonly<Record<Sort, number>> {
   const some = attackers / 10;
   return {
+    ...NOBODY,
     "slow headers": attackers - STALLED - CRUMBS - 3 * some - stuck,
     "dripping body": some,
     "stalled body": STALLED,
@@ -68,14 +106,12 @@ function countOf({ attackers, stuck }: typeof SHORT): Readonly<Record<Sort, numb
     "steady body": some,
     "slow reader": some,
     "stuck reader": stuck,
-    "invented tenant": 0,
   };
 }
 
 /** Forged requests for tenants that are looked up in vain, and nothing else: each adapter's receiver has the same places. */
 async function flood(plan: Omit<Plan, "adapter" | "flaw" | "count">, say: Terms["say"]): Promise<string[]> {
-  const nobody = { ...countOf(SHORT), "slow headers": 0, "dripping body": 0, "stalled body": 0, "body of crumbs": 0 };
-  const count = { ...nobody, "steady body": 0, "slow reader": 0, "stuck reader": 0, "invented tenant": INVENTED };
+  const count = { ...NOBODY, "invented tenant": INVENTED };
   const outcomes = await Promise.all(
     (["none", "slots first"] as const).map((flaw) => siege({ ...plan, adapter: "node", count, flaw })),
   );

@@ -27,10 +27,10 @@ const HANDLED_WITHIN_MS = 10_000;
 /** Beside what is bounded: other programs of the machine, and timers that are late. */
 const GRACE_MS = 2_000;
 /**
- * MiB over idle: the budget of all bodies; as much again of bodies that were cut and are not yet collected, for V8 collects
- * buffers when there are some 64 MiB more; and what else a busy server takes.
+ * MiB over idle: the budget of all bodies; bodies that were cut and are not yet collected, for V8 collects buffers when there
+ * are some 64 MiB more; and what else a busy server takes.
  */
-const MOST_MEMORY = 64 + 64 + 64;
+const MOST_MEMORY = 96 + 64 + 64;
 /** KiB that an open connection takes beside its body. */
 const CONNECTION_MEMORY = 32;
 /** When a server that does nothing answers later than that, other programs have the processors, and times prove little. */
@@ -68,7 +68,12 @@ export interface Outcome {
 export async function siege(plan: Plan): Promise<Outcome> {
   const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-slow-"));
   const path = join(folder, "inbox.db");
-  const server = new Asked(program("child"), { adapter: plan.adapter, path, flaw: plan.flaw } satisfies ServerOptions);
+  const server = new Asked(program("child"), {
+    adapter: plan.adapter,
+    path,
+    flaw: plan.flaw,
+    bodies: "small",
+  } satisfies ServerOptions);
   const attackers = new Asked(program("attackers-child"), {});
   try {
     return await besiege(plan, { server, attackers, path });

@@ -48,8 +48,8 @@ export const SIGNATURE_REASONS: readonly Reason[] = [
     file: "src/sources/hmac-key.ts",
     reason: "Where a message is put together makes no difference to its digest; sharing the space is for speed.",
     changes: [
-      ["ConditionalExpression", "size <= scratch.length", "false"],
-      ["EqualityOperator", "size <= scratch.length", "size < scratch.length"],
+      ["ConditionalExpression", "size > scratch.length", "true"],
+      ["EqualityOperator", "size > scratch.length", "size >= scratch.length"],
     ],
   },
   {
