@@ -36,13 +36,23 @@ export async function restoredUnderHandler<Tx>(
   expect((await deliver(inbound({ messageId: "c" }))).body).toBe('{"outcome":"accepted"}');
   await until(() => log.some(({ fields }) => fields["code"] === "inbox_replaced"), "the notice");
   // The lease of c may be of the state that was given up.
-  await until(async () => (await clock.advance(31_000), begun.includes("c")), "the handler of c");
+  const after = (holds: () => boolean | Promise<boolean>) => async () => {
+    await clock.advance(31_000);
+    return holds();
+  };
+  await until(
+    after(() => begun.includes("c")),
+    "the handler of c",
+  );
 
   gates.b.resolve();
   await until(() => log.some(({ message }) => message.includes("lease was lost")), "the end of b's handler");
   await says(["a done", "c pending"]);
   gates.c.resolve();
-  await until(async () => (await clock.advance(31_000), (await states()).includes("c done")), "the end of c");
+  await until(
+    after(async () => (await states()).includes("c done")),
+    "the end of c",
+  );
   // Its sender repeats it.
   expect((await deliver(inbound({ messageId: "b" }))).body).toBe('{"outcome":"accepted"}');
   await says(["a done", "c done", "b done"]);
