@@ -269,14 +269,30 @@ describe("secrets of other sources that are read (RCV-9)", () => {
     expect(await push(OLD, LARGE)).toBe(401);
   });
 
-  it("are read also for a body that is too large to wait, so that its repeat is taken", async () => {
-    let current = OLD;
-    const { push, clock } = receiving(() => github({ secrets: async () => current }));
-    expect(await push(OLD)).toBe(200);
-    current = SECRET;
+  it("are read also for a body that finds no room to wait, so that its repeat is taken", async () => {
+    const current = new Map([
+      ["a", OLD],
+      ["b", OLD],
+    ]);
+    let ofA: Promise<void> = Promise.resolve();
+    const { push, clock } = receiving(() =>
+      github({
+        secrets: async ({ tenant = "" }) => {
+          if (tenant === "a") await ofA;
+          return current.get(tenant);
+        },
+      }),
+    );
+    for (const tenant of current.keys()) expect(await push(OLD, { tenant })).toBe(200);
+    const slow = deferred<void>();
+    ofA = slow.promise;
+    for (const tenant of current.keys()) current.set(tenant, SECRET);
     await clock.advance(2_000);
-    expect(await push(SECRET, LARGE)).toBe(503);
-    expect(await push(SECRET, LARGE)).toBe(200);
+    const waits = push(SECRET, { ...LARGE, tenant: "a" });
+    expect(await push(SECRET, { ...LARGE, tenant: "b" })).toBe(503);
+    expect(await push(SECRET, { ...LARGE, tenant: "b" })).toBe(200);
+    slow.resolve();
+    expect(await waits).toBe(200);
   });
 });
 
