@@ -92,7 +92,7 @@ export type {
   SubjectRecord,
 } from "./receiver/operator.ts";
 export type { RetentionOptions } from "./receiver/options.ts";
-export type { Health, HealthReason, SourceView, StopOptions } from "./receiver/receiver.ts";
+export type { Health, HealthDetails, HealthReason, SourceView, StopOptions } from "./receiver/receiver.ts";
 export type { UnverifiedWebhook, VerifiedRequestOf } from "./receiver/verifier.ts";
 export type { MessageRef, WaitOptions } from "./receiver/wait-for.ts";
 export type { GapWait } from "./service/gap-wait.ts";

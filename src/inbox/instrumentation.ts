@@ -71,7 +71,7 @@ export interface DeliveryReport {
 
 /** The event, and what is known when its attempt begins. */
 export interface AttemptInfo extends EventNotice {
-  /** 1 on the first attempt. */
+  /** 1 on the first attempt. 0 where no handler takes the event, so that none begins. */
   readonly attempt: number;
   /** An event with a higher sequence or position was passed to a handler before. */
   readonly late: boolean;

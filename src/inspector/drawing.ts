@@ -252,7 +252,7 @@ function positionOf(lane: LaneRecord, head: EventRecord) {
 
 /** Why an event was not handled at once: what still holds it, otherwise what held it. */
 function holdOf(scene: Scene, gaps: Gaps, event: EventRecord): DrawnHold | null {
-  if (event.outcome === "filtered") return null;
+  if (event.outcome === "filtered" || event.state === "late") return null;
   return presentHold(scene, gaps, event) ?? gapHold(scene, gaps, event) ?? turnHold(scene, event);
 }
 

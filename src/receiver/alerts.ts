@@ -4,12 +4,20 @@ import { lasting } from "../internal/lasting.ts";
 import { type Bounds, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 
 /** What can be watched. */
-export type AlertCondition = "deadLetters" | "oldestPendingMs" | "quarantine" | "refusedShare" | "workerMissing";
+export type AlertCondition =
+  | "deadLetters"
+  | "late"
+  | "oldestPendingMs"
+  | "quarantine"
+  | "refusedShare"
+  | "workerMissing";
 
 /** From which value on a condition holds. At least one is needed, and conditions without a limit are not watched. */
 export interface AlertLimits {
   /** Dead letters in the inbox. 1 to 1,000,000,000. */
   readonly deadLetters?: number;
+  /** Events of the last hour that came late: after a later one of their lane was handled. 1 to 1,000,000,000. */
+  readonly late?: number;
   /**
    * Age of the oldest pending event, milliseconds. 1,000 to 2,592,000,000 (30 days). Events wait up to 85 minutes for a missing one and
    * up to 8 hours for a retry, so a short limit is for inboxes whose events rarely wait.
@@ -83,6 +91,7 @@ const MANY: Bounds = { min: 1, max: 1_000_000_000, unit: "" };
 
 const BOUNDS: Readonly<Record<AlertCondition, Bounds>> = {
   deadLetters: { ...MANY, unit: "dead letters" },
+  late: { ...MANY, unit: "events" },
   oldestPendingMs: { min: 1_000, max: 30 * DAY_MS, unit: "ms" },
   quarantine: { ...MANY, unit: "bodies" },
   refusedShare: { min: 0.01, max: 1, unit: "of all deliveries", integer: false },
@@ -105,7 +114,7 @@ export function alertLimits(value: unknown): AlertLimits {
 
 /** What one look at an inbox found. */
 export interface AlertFacts {
-  readonly stats: Pick<InboxStats, "gauges" | "oldestPendingAt" | "instances">;
+  readonly stats: Pick<InboxStats, "gauges" | "counters" | "oldestPendingAt" | "instances">;
   /** By the clock that all processes share, epoch milliseconds. */
   readonly now: number;
   /** How long ago a worker ran in this process, milliseconds. Null if none did. */
@@ -120,6 +129,14 @@ export interface AlertMemory {
   /** When a worker ran, at the latest: epoch milliseconds. */
   readonly workerAt?: number;
   readonly refusals?: Refusals;
+  readonly late?: LateEvents;
+}
+
+interface LateEvents {
+  /** The inbox's count at the last look. */
+  readonly counted: number;
+  /** What came since the look before, oldest first. */
+  readonly slices: readonly { readonly at: number; readonly count: number }[];
 }
 
 interface Refusals {
@@ -142,6 +159,8 @@ interface Slice {
   readonly refused: number;
 }
 
+const LATE_OVER_MS = 3_600_000;
+const LATE_SLICE_MS = 60_000;
 const SHARE_OVER_MS = 5 * 60_000;
 const SLICE_MS = 30_000;
 /** Fewer deliveries say little: one forged request would be a share of 100 %. */
@@ -155,8 +174,25 @@ const STEP_MS = 10_000;
 export function remembered(memory: AlertMemory, limits: AlertLimits, facts: AlertFacts): AlertMemory {
   const workerAt = limits.workerMissing === undefined ? memory.workerAt : workerSeen(memory.workerAt, facts);
   const refusals = limits.refusedShare === undefined ? memory.refusals : refusalsSeen(memory.refusals, facts);
-  if (workerAt === memory.workerAt && refusals === memory.refusals) return memory;
-  return { ...(workerAt !== undefined && { workerAt }), ...(refusals !== undefined && { refusals }) };
+  const late = limits.late === undefined ? memory.late : lateSeen(memory.late, facts);
+  if (workerAt === memory.workerAt && refusals === memory.refusals && late === memory.late) return memory;
+  return {
+    ...(workerAt !== undefined && { workerAt }),
+    ...(refusals !== undefined && { refusals }),
+    ...(late !== undefined && { late }),
+  };
+}
+
+/** The first look only takes note of the count, and so does one of an inbox that was restored. */
+function lateSeen(known: LateEvents | undefined, { stats, now }: AlertFacts): LateEvents {
+  const counted = stats.counters.late;
+  if (known === undefined) return { counted, slices: [] };
+  if (counted === known.counted) return known;
+  const count = Math.max(0, counted - known.counted);
+  const recent = known.slices.filter(({ at }) => at > now - LATE_OVER_MS);
+  const last = recent.at(-1);
+  if (last === undefined || now >= last.at + LATE_SLICE_MS) return { counted, slices: [...recent, { at: now, count }] };
+  return { counted, slices: [...recent.slice(0, -1), { at: last.at, count: last.count + count }] };
 }
 
 /** The first look counts as a worker: nothing is known about the time before. */
@@ -212,6 +248,11 @@ export function alertValue(condition: AlertCondition, { stats, now }: AlertFacts
   switch (condition) {
     case "deadLetters":
       return stats.gauges.dead;
+    case "late":
+      return (memory.late?.slices ?? []).reduce(
+        (sum, { at, count }) => (at > now - LATE_OVER_MS ? sum + count : sum),
+        0,
+      );
     case "oldestPendingMs":
       return Math.max(0, now - (stats.oldestPendingAt ?? now));
     case "quarantine":
@@ -246,6 +287,11 @@ const WORDINGS: Readonly<Record<AlertCondition, Wording>> = {
     began: (value, limit) => `dead letters in the inbox: ${counted(value)} (limit ${counted(limit)})`,
     ended: "the dead letters are below the limit again",
     fix: 'Run "oncehook inbox ls --group-by error", fix the cause, then run "oncehook inbox replay --all --skip-superseded".',
+  },
+  late: {
+    began: (value, limit) => `events of the last hour that came late: ${counted(value)} (limit ${counted(limit)})`,
+    ended: "fewer events come late than the limit",
+    fix: 'Run "oncehook inbox ls --late": each came after a later one of its lane was handled. What they changed may be out of date.',
   },
   oldestPendingMs: {
     began: (value, limit) => `the oldest pending event is ${lasting(value)} old (limit ${lasting(limit)})`,

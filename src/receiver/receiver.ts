@@ -508,24 +508,34 @@ export type HealthReason =
 export interface Health {
   readonly status: "ok" | "degraded";
   readonly reasons: readonly HealthReason[];
+  readonly details: HealthDetails;
+}
+
+/** Figures that call for no action by themselves. */
+export interface HealthDetails {
+  /** Events that came late since the inbox was made: after a later one of their lane was handled. Null while the inbox does not answer. */
+  readonly late: number | null;
 }
 
 async function healthOf<Tx>(engine: Engine<Tx>): Promise<Health> {
   const reasons: HealthReason[] = [];
+  let late: number | null = null;
   if (engine.isStopping) reasons.push("stopped");
   else {
     if (engine.worker.isTripped || engine.worker.isPaused) reasons.push("worker_paused");
-    reasons.push(...(await inboxReasons(engine)));
+    const inbox = await inboxHealth(engine);
+    reasons.push(...inbox.reasons);
+    late = inbox.late;
     if (engine.inUse.keyrings.isFailing) reasons.push("keyring_unavailable");
     if (engine.inUse.entries.missing.size > 0) reasons.push("source_missing");
   }
-  return { status: reasons.length === 0 ? "ok" : "degraded", reasons };
+  return { status: reasons.length === 0 ? "ok" : "degraded", reasons, details: { late } };
 }
 
-async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
+async function inboxHealth<Tx>(engine: Engine<Tx>): Promise<Pick<Health, "reasons"> & HealthDetails> {
   try {
     await engine.open();
-    const { gauges } = await engine.options.store.stats();
+    const { gauges, counters } = await engine.options.store.stats();
     const reasons: HealthReason[] = [];
     // A full disk can still be read.
     if (engine.isFailingToStore) reasons.push("store_unavailable");
@@ -534,8 +544,8 @@ async function inboxReasons<Tx>(engine: Engine<Tx>): Promise<HealthReason[]> {
     if (gauges.blockedLanes > 0) reasons.push("blocked_lanes");
     if (gauges.quarantined > 0) reasons.push("quarantined");
     if (gauges.quarantined > 0 && engine.isQuarantineFull) reasons.push("quarantine_full");
-    return reasons;
+    return { reasons, late: counters.late };
   } catch {
-    return ["store_unavailable"];
+    return { reasons: ["store_unavailable"], late: null };
   }
 }

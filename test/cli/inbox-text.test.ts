@@ -51,8 +51,8 @@ async function withLateEvent(path: string, handling: "takes late ones" | "takes 
   await inbox(path, "release", "--message", "msg_3");
   await working(path, async (store) => {
     await handle(store, [], handled);
-    const takes = () => handling === "takes late ones";
-    await store.step(turn<never>({ accepts: [outboundEvent("queued", "msg_3")], claim: { limit: 1, takes } }));
+    const claim = handling === "takes none" ? { limit: 1, takes: () => false } : {};
+    await store.step(turn<never>({ accepts: [outboundEvent("queued", "msg_3")], claim }));
   });
 }
 

@@ -169,7 +169,7 @@ describe("examples/servers/fastify-postgres", () => {
     ]);
     expect(await get("/messages/msg_000002")).toEqual([404, { error: "unknown_message" }]);
     expect(await get("/healthz")).toEqual([200, { status: "ok" }]);
-    expect(await get("/readyz")).toEqual([200, { status: "ok", reasons: [] }]);
+    expect(await get("/readyz")).toEqual([200, { status: "ok", reasons: [], details: { late: 0 } }]);
     // As a terminal does it, but for the parent alone.
     expect(await example.terminate("SIGINT")).toBe(0);
     expect(await workersOf(url)).toEqual([]);

@@ -224,7 +224,7 @@ describe("drawMessage()", () => {
 
 describe("drawMessage() of another source", () => {
   it("numbers events by their place in their lane, and says which are held back", async () => {
-    const story = await openStory();
+    const story = await openStory({ takesLate: true });
     for (const second of [60, 20, 40]) await story.accept(second, sourceEvent("position", `evt_${second}`, 10_000));
     const held = { reason: "held_back", from: null, to: null, until: null };
     const waiting = await story.draw();

@@ -205,9 +205,9 @@ const BY_HAND: readonly Bug[] = [
     edits: [
       edit(
         "src/receiver/body-limits.ts",
-        "const found = this.#match(claimed, bytes, keyring);",
+        "const match = await this.#matched({ claimed, bytes, reading }, { context, keyring, cameAt });",
         `if (!parseEvent(bytes).ok) return refused("signature_mismatch", answers.UNPROCESSABLE);
-        const found = this.#match(claimed, bytes, keyring);`,
+        const match = await this.#matched({ claimed, bytes, reading }, { context, keyring, cameAt });`,
       ),
       edit(
         "src/receiver/body-limits.ts",
@@ -351,8 +351,8 @@ const BY_HAND: readonly Bug[] = [
     edits: [
       edit(
         "src/inbox/lane.ts",
-        "if (!outOfPlace) moveCursor(lane, event.sequence);",
-        'if (!outOfPlace && port.order(lane) !== "position") moveCursor(lane, event.sequence);',
+        'if (!event.forced || port.order(lane) !== "sequence") moveCursor(lane, event.sequence);',
+        'if (!event.forced && port.order(lane) !== "position") moveCursor(lane, event.sequence);',
       ),
       edit(
         "src/inbox/lane.ts",
@@ -431,8 +431,8 @@ const BY_HAND: readonly Bug[] = [
     edits: [
       edit(
         "src/inbox/lane.ts",
-        "const late = order !== null && lane.cursor !== null && sequence < lane.cursor;",
-        "const late = order !== null && lane.cursor !== null && sequence <= lane.cursor;",
+        "const below = order !== null && lane.cursor !== null && sequence < lane.cursor;",
+        "const below = order !== null && lane.cursor !== null && sequence <= lane.cursor;",
       ),
     ],
   },

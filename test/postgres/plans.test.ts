@@ -24,7 +24,7 @@ const FILL = `
     from generate_series(1, ${ROWS}) as n;
   insert into @.lane (id, client, tag, message, status, ready_at, gap_since) select nextval('@.lane_id'), 1, 0, convert_to('gap' || n, 'UTF8'), 4, @wait, 1
     from generate_series(1, ${ROWS / 5}) as n;
-  insert into @.lane (id, client, tag, message, status, ready_at, epoch) select nextval('@.lane_id'), 1, 0, convert_to('held' || n, 'UTF8'), 2, @wait, 1
+  insert into @.lane (id, client, tag, message, status, ready_at, token) select nextval('@.lane_id'), 1, 0, convert_to('held' || n, 'UTF8'), 2, @wait, 1
     from generate_series(1, ${ROWS / 5}) as n;
   insert into @.event (id, lane, seq, kind, state, outcome, keep, finished, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest, has_body)
     select nextval('@.event_id'), id, case when status = 0 then 1 else 2 end, 1, case when status = 0 then 1 else 0 end, case when status = 0 then 1 end,

@@ -9,15 +9,21 @@ const STATS = {
   gauges: { pending: 0, dead: 0, quarantined: 0, quarantinedBytes: 0, blockedLanes: 0 },
   oldestPendingAt: null,
 };
+const NOTHING = {
+  ...{ accepted: 0, duplicates: 0, conflicts: 0, handled: 0, unhandled: 0, filtered: 0, retried: 0, deadLettered: 0 },
+  ...{ discarded: 0, gapsSkipped: 0, quarantined: 0 },
+};
 
 interface Look {
   readonly now: number;
   readonly processes?: readonly InstanceRecord[];
   readonly workerIdleMs?: number | null;
+  /** The inbox's count of late events. */
+  readonly late?: number;
 }
 
-const facts = ({ now, processes = [], workerIdleMs = null }: Look) => ({
-  ...{ stats: { ...STATS, instances: processes }, now, workerIdleMs },
+const facts = ({ now, processes = [], workerIdleMs = null, late = 0 }: Look) => ({
+  ...{ stats: { ...STATS, instances: processes, counters: { ...NOTHING, late } }, now, workerIdleMs },
 });
 
 function memoryAfter(...looks: readonly Look[]): AlertMemory {
@@ -52,6 +58,27 @@ describe("the time without a worker", () => {
     expect(remembered(memory, { workerMissing: MINUTE }, facts({ now: 9_999, workerIdleMs: 0 }))).toBe(memory);
     const later = remembered(memory, { workerMissing: MINUTE }, facts({ now: 10_000, workerIdleMs: 0 }));
     expect(later.workerAt).toBe(10_000);
+  });
+});
+
+describe("the events that came late", () => {
+  const HOUR = 3_600_000;
+  const watched = (...looks: readonly Look[]) =>
+    looks.reduce<AlertMemory>((memory, look) => remembered(memory, { late: 1 }, facts(look)), {});
+  const lateOf = (memory: AlertMemory, now: number) => alertValue("late", facts({ now }), memory);
+
+  it("are those of the last hour, without those before the first look", () => {
+    const memory = watched({ now: 0, late: 70 }, { now: 1_000, late: 73 }, { now: 90_000, late: 74 });
+    expect([90_000, HOUR + 999, HOUR + 1_001, HOUR + 90_000].map((now) => lateOf(memory, now))).toEqual([4, 4, 1, 0]);
+  });
+
+  it("are none of an inbox whose count went back", () => {
+    expect(lateOf(watched({ now: 0, late: 70 }, { now: 1_000, late: 3 }, { now: 2_000, late: 5 }), 2_000)).toBe(2);
+  });
+
+  it("change nothing while the count stays", () => {
+    const memory = watched({ now: 0, late: 1 });
+    expect(remembered(memory, { late: 1 }, facts({ now: 9_000, late: 1 }))).toBe(memory);
   });
 });
 

@@ -11,10 +11,10 @@ describe("health()", () => {
     const { receiver, deliver } = memoryBench();
     receiver.onAny(() => {});
     await receiver.start();
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    expect(await receiver.health()).toMatchObject({ status: "ok", reasons: [] });
     receiver.pause();
     await deliver("junk");
-    expect(await receiver.health()).toEqual({ status: "degraded", reasons: ["worker_paused", "quarantined"] });
+    expect(await receiver.health()).toMatchObject({ status: "degraded", reasons: ["worker_paused", "quarantined"] });
     receiver.resume();
     expect((await receiver.health()).reasons).toEqual(["quarantined"]);
   });
@@ -52,7 +52,7 @@ describe("health()", () => {
     await clock.advance(29_000);
     expect((await receiver.health()).reasons).toEqual(["store_unavailable"]);
     await clock.advance(2_000);
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    expect(await receiver.health()).toMatchObject({ status: "ok", reasons: [] });
   });
 
   it("tells when every handler failed and the worker paused itself, and when that is over", async () => {
@@ -68,6 +68,6 @@ describe("health()", () => {
     works = true;
     await clock.advance(40_000);
     await until(async () => (await receiver.inbox.stats()).counters.handled === 25);
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    expect(await receiver.health()).toMatchObject({ status: "ok", reasons: [] });
   });
 });

@@ -103,7 +103,7 @@ describe("worker_not_running", () => {
     await receiver.start();
     await clock.advance(120_000);
     expect(codes()).toHaveLength(2);
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    expect(await receiver.health()).toMatchObject({ status: "ok", reasons: [] });
   });
 
   it("is neither logged nor a reason of health when nothing is due", async () => {
@@ -111,7 +111,7 @@ describe("worker_not_running", () => {
     await receiver.health();
     await clock.advance(200_000);
     expect(codes()).toEqual([]);
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    expect(await receiver.health()).toMatchObject({ status: "ok", reasons: [] });
   });
 
   it("is neither logged nor a reason of health while a drain runs, however long, nor just after", async () => {

@@ -100,7 +100,7 @@ describe("receiver.inbox", () => {
     await until(async () => (await receiver.inbox.stats()).counters.handled === 1);
     expect(replays).toEqual([false, true]);
     expect(await receiver.inbox.audit(5)).toMatchObject([{ act: "replay", by: "ann" }]);
-    expect(await receiver.health()).toEqual({ status: "ok", reasons: [] });
+    expect(await receiver.health()).toMatchObject({ status: "ok", reasons: [] });
     expect(await receiver.inbox.replay(99)).toEqual({ ok: false, reason: "not_found" });
   });
 

@@ -192,7 +192,7 @@ function analysed(events: number | null, perLane: number): Database.Database {
     insert into oncehook_client (name) values ('client');
     insert into oncehook_kind (name) values ('message.sent');
     with recursive n (id) as (select 0 union all select id + 1 from n limit ${events / perLane})
-    insert into oncehook_lane (client, tag, message, status, cursor, epoch, below) select 1, 0, 'm' || id, 0, 1, 1, 0 from n;
+    insert into oncehook_lane (client, tag, message, status, cursor, token, below) select 1, 0, 'm' || id, 0, 1, 1, 0 from n;
     with recursive n (id) as (select 0 union all select id + 1 from n limit ${events})
     insert into oncehook_event (lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest)
       select 1 + id / ${perLane}, 1 + id % ${perLane}, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, x'00' from n;

@@ -141,7 +141,7 @@ describe("what is told of an attempt", () => {
         ["dead", 1, "dead", "permanent_failure"],
         ["effect", 1, "retry", "TypeError"],
         ["effect", 2, "dead", "TypeError"],
-        ["outbound", 1, "unhandled", null],
+        ["outbound", 0, "unhandled", null],
       ]),
     );
     expect(ends).toHaveLength(7);

@@ -198,7 +198,7 @@ describe("the metrics", () => {
     expect(single("oncehook.inbox.dead")).toEqual([1]);
     expect(single("oncehook.inbox.quarantined")).toEqual([1]);
     expect(single("oncehook.inbox.blocked_lanes")).toEqual([0]);
-    expect(single("oncehook.commit.size")).toEqual([{ count: expect.any(Number), sum: 6 }]);
+    expect(single("oncehook.commit.size")).toEqual([{ count: expect.any(Number), sum: 7 }]);
   });
 
   it("count what failed to be written, and leave the gauges out while the inbox does not answer", async () => {

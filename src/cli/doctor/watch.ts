@@ -20,6 +20,7 @@ const LOOK_MS = 10_000;
 /** Documented in docs/cli.md. A gap is waited for up to 85 minutes, and a cron may drain every few minutes. */
 const WATCH_LIMITS: Required<AlertLimits> = {
   deadLetters: 1,
+  late: 100,
   oldestPendingMs: 90 * 60_000,
   quarantine: 1,
   refusedShare: 0.5,

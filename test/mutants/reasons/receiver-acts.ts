@@ -44,11 +44,6 @@ export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
     ],
   },
   {
-    file: "src/receiver/open-inbox.ts",
-    reason: 'Late events are recorded or else handed out: the word is compared with "record" only.',
-    changes: [["StringLiteral", '"hand_out"', '""']],
-  },
-  {
     file: "src/receiver/operator.ts",
     reason: "After an act that was refused there is nothing to look for, and looking in vain changes nothing.",
     changes: [["ConditionalExpression", "result?.ok !== false", "true"]],

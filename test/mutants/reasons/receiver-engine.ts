@@ -8,18 +8,6 @@ export const RECEIVER_ENGINE_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", 'acceptance.outcome === "duplicate"', "true"]],
   },
   {
-    file: "src/receiver/engine.ts",
-    reason: "Of a duplicate's state only pending and dead are answered otherwise.",
-    changes: [["StringLiteral", '"done"', '""']],
-  },
-  {
-    file: "src/receiver/engine.ts",
-    reason: "The words of a warning; what names it is its code.",
-    changes: [
-      ["StringLiteral", '"Outbound handlers are registered without onLate: late events will only be recorded."', '""'],
-    ],
-  },
-  {
     file: "src/receiver/http.ts",
     reason: "Whatever is neither done nor dead is answered alike.",
     changes: [["StringLiteral", '"put_back"', '""']],
