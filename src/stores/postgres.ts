@@ -51,7 +51,7 @@ export type { PostgresStoreOptions } from "./postgres/settings.ts";
  * @throws SetupError `invalid_option`; opening also `missing_peer`, `incompatible_peer`, `not_durable`, `inbox_too_new`,
  *   `migration_needed`, `wrong_receiver_name`
  * @throws StoreError `store_unavailable` from every method while the server cannot be reached, is a standby, does not answer for 30 s, has
- *   no free connection for 5 s, or while the role lacks a right; `store_full` while the server has no space. Both end by themselves
+ *   no free connection for 5 s, or while the role lacks a right. `store_full` while the server has no space. Both end by themselves
  *
  * @example
  * const pool = new Pool({ connectionString: "postgres://app@db.internal/app" });

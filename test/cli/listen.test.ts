@@ -79,7 +79,7 @@ describe("oncehook listen", () => {
       const response = await fetch(new URL(path, url), { method });
       return [response.status, await response.text()];
     };
-    const healthy = '{"status":"ok","reasons":[]}';
+    const healthy = '{"status":"ok","reasons":[],"details":{"late":0}}';
     expect(await ask("/healthz")).toEqual([200, '{"status":"ok"}']);
     expect(await ask("/readyz?verbose=1")).toEqual([200, healthy]);
     expect(await ask("/readyz", "HEAD")).toEqual([200, ""]);

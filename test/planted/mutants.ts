@@ -55,7 +55,7 @@ export const MUTANTS: readonly FoundMutant[] = [
   },
   {
     room: "claim",
-    name: "lease: !== to ===",
+    name: "#pass: !== to ===",
     edit: {
       file: "src/inbox/lane.ts",
       find: "if (missing !== null) {",

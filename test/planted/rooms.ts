@@ -33,7 +33,7 @@ export const ROOMS: readonly Room[] = [
     sampled: 6,
     places: {
       "src/inbox/gap.ts": ["arm", "armHeldBack", "gapSinceWithout", "isDue", "gapBefore", "gapDueAt", "backoffMs"],
-      "src/inbox/lane.ts": ["claim", "#take", "lease", "#retire", "schedule", "moveCursor"],
+      "src/inbox/lane.ts": ["claim", "#take", "lease", "#pass", "#passOver", "#retire", "schedule", "moveCursor"],
       "src/stores/sqlite/lanes.ts": ["claimDue", "claimLane", "claimOnly", "recoveryDue", "heads", "heldIn"],
       "src/stores/postgres/lanes.ts": ["DUE", "EXPIRED", "PENDING", "takeLease", "SOONEST"],
     },

@@ -125,7 +125,7 @@ export const SQL = {
 
   head: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq >= ? and state = 0 and late = 0 order by seq, id limit 1`,
   lateHead: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and state = 0 and late = 1 order by seq, id limit 1`,
-  // By position what lies below the cursor is late, but for replays.
+  // By position what lies below the cursor is late, except replays.
   replayBelow: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq < ? and state = 0 and forced = 1 order by seq, id limit 1`,
   lateByPosition: `select ${HEAD} from oncehook_event ${IN_LANE} where lane = ? and seq < ? and state = 0 and forced = 0 order by seq, id limit 1`,
   settledAt: `select 1 as settled from oncehook_event ${IN_LANE} where lane = ? and seq = ? and state <> 0 limit 1`,
