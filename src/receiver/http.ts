@@ -139,10 +139,7 @@ export class HttpHandler<Tx> {
     if (acceptance.outcome === "duplicate" && !this.#source.isService) this.#noteSameBody(event, acceptance);
     if (engine.options.ack === "stored" || acceptance.outcome === "filtered")
       return this.#accept(delivery, acceptance.outcome);
-    const ended = await whenHandled(engine, acceptance, this.#source.answerMs);
-    // Without a handler it will be recorded, whatever its lane waits for now.
-    const isRecorded = delivery.late && !engine.inUse.entries.takes(event.lane, event.eventType, true);
-    const outcome = ended ?? (isRecorded ? "late" : null);
+    const outcome = await whenHandled(engine, acceptance, this.#source.answerMs);
     if (outcome !== null) return this.#accept(delivery, outcome);
     delivery.reason = "not_handled";
     return answers.UNAVAILABLE;
