@@ -7,7 +7,7 @@ import { StoreError } from "../errors.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
 import { USER_SHAPED } from "../internal/json.ts";
 import type { Registered } from "./handlers.ts";
-import { signedTimeOf } from "./lane.ts";
+import { repeatsWith } from "./lane.ts";
 import { laneKeyText } from "./lane-key.ts";
 import type { NewEvent, NewQuarantine } from "./record.ts";
 import type {
@@ -423,10 +423,7 @@ class AcceptQueue {
   join(identity: string, event: NewEvent, done: Callback<Acceptance>): boolean {
     const item = this.#byIdentity.get(identity);
     if (item === undefined || Buffer.compare(item.event.digest, event.digest) !== 0) return false;
-    const { count, signedAt } = item.event.repeats ?? { count: 0, signedAt: null };
-    const signed = signedTimeOf(event);
-    const newest = signed === null ? signedAt : Math.max(signed, signedAt ?? signed);
-    item.event = { ...item.event, repeats: { count: count + 1, signedAt: newest } };
+    item.event = { ...item.event, repeats: repeatsWith({ ...event, repeats: item.event.repeats }) };
     item.joined.push(done);
     return true;
   }

@@ -517,11 +517,7 @@ export function countDuplicates(
 }
 
 /** The verified timestamp of a repeat. Null if its source signs none; other sources sign each retry anew, which says nothing of the service. */
-export function signedTimeOf({
-  signedAt,
-  untimed,
-  lane,
-}: Pick<NewEvent, "signedAt" | "untimed" | "lane">): number | null {
+function signedTimeOf({ signedAt, untimed, lane }: Pick<NewEvent, "signedAt" | "untimed" | "lane">): number | null {
   return untimed || isOfSource(lane.tag) ? null : signedAt;
 }
 

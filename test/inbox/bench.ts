@@ -43,7 +43,7 @@ function recordingLogger(lines: LogLine[]): Logger {
 export class Recorder<Tx> {
   readonly turns: Turn<Tx>[] = [];
   readonly results: TurnResult[] = [];
-  /** Leases handed out and not yet settled, by lane and token. */
+  /** Leases that were claimed and have not ended, by lane and token. */
   readonly outstanding = new Map<string, Lease>();
   /** Answers of leases that were settled or lost more than once. */
   readonly doubled: string[] = [];

@@ -22,7 +22,7 @@ export interface RollingOptions {
   readonly version: Version;
 }
 
-/** What a process says of each event that is passed to its handler. */
+/** A line of a process about an event that is passed to its handler. */
 export interface Handled {
   /** The event's message. */
   readonly handled: string;

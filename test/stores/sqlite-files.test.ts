@@ -48,7 +48,7 @@ async function makeInbox(path = makePath()): Promise<string> {
 const opening = (path: string, rules?: "recorded") =>
   failureOf(sqliteStore(path).open(contextOf(rules === undefined ? {} : { rules })));
 
-/** Whoever opens the file: a receiver, an operator or a copy's source, a copy's target, secrets. */
+/** The openers of the file: a receiver, an operator or a copy's source, a copy's target, secrets. */
 async function refusalsOf(path: string, from: string): Promise<unknown[]> {
   return [
     await opening(path),
