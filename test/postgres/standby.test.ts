@@ -53,13 +53,16 @@ describe("an address that leads to a standby for a while", () => {
       }
       return [...statuses];
     };
+    const hasHandledAll = async () => (await receiver.inbox.stats()).gauges.pending === 0;
     expect(await deliver(3)).toEqual([200]);
+    // A claim whose answer the reset cuts off keeps its lease for 30 s.
+    await until(hasHandledAll);
     failOver(relay);
     expect(await deliver(10)).toEqual([503]);
     relay.leadTo(primary.url);
     expect(await deliver(30)).toEqual([200]);
     await until(() => relay.connectionsTo(standby.url) === 0);
-    await until(async () => (await receiver.inbox.stats()).gauges.pending === 0);
+    await until(hasHandledAll);
     expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 33, handled: 33 });
   });
 
