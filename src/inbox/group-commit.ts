@@ -1,7 +1,6 @@
 /**
  * Group commit: what arrives while one write transaction commits becomes the next batch. There is no timer, so no added latency. A batch
- * starts once its queue has stopped growing for one more `setImmediate`. It starts earlier with a store that takes several at once and
- * can write the waiting events quickly: then the store works while the next deliveries are read.
+ * starts once its queue has stopped growing for one more `setImmediate`.
  */
 import { StoreError } from "../errors.ts";
 import { atMost, type Clock, type Timer } from "../internal/clock.ts";
@@ -9,7 +8,7 @@ import { USER_SHAPED } from "../internal/json.ts";
 import type { Registered } from "./handlers.ts";
 import { repeatsWith } from "./lane.ts";
 import { laneKeyText } from "./lane-key.ts";
-import type { NewEvent, NewQuarantine } from "./record.ts";
+import type { NewEvent, NewQuarantine, Repeats } from "./record.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -26,11 +25,12 @@ type Callback<T> = (error: Error | null, result: T | null) => void;
 
 interface QueuedAccept {
   readonly identity: string;
-  event: NewEvent;
+  readonly event: NewEvent;
   readonly parsed: object;
   readonly done: Callback<Acceptance>;
   /** Of identical deliveries that came while this one waited: they are answered as its duplicates. */
   readonly joined: Callback<Acceptance>[];
+  repeats?: Repeats;
 }
 
 interface QueuedQuarantine {
@@ -98,7 +98,7 @@ const NO_CLAIM = {
 } as const;
 
 export class GroupCommit<Tx> {
-  readonly #store: Pick<InboxStore<Tx>, "step" | "acceptsQuickly" | "capabilities">;
+  readonly #store: Pick<InboxStore<Tx>, "step" | "capabilities">;
   readonly #clock: Clock;
   readonly #driver: ClaimDriver;
   readonly #registered: Registered<Tx>;
@@ -111,6 +111,8 @@ export class GroupCommit<Tx> {
   #wanted = false;
   #scheduled = false;
   #committing = false;
+  /** The batch that is being committed has effects, which can take long. */
+  #hasEffects = false;
   /** A batch of accepts alone is being committed, in parallel to the other one. */
   #accepting = false;
   #retryMs: number = RETRY_MS.first;
@@ -119,7 +121,7 @@ export class GroupCommit<Tx> {
   #closed = false;
 
   constructor(
-    store: Pick<InboxStore<Tx>, "step" | "acceptsQuickly" | "capabilities">,
+    store: Pick<InboxStore<Tx>, "step" | "capabilities">,
     driver: ClaimDriver,
     registered: Registered<Tx>,
     { clock, limits }: GroupCommitOptions,
@@ -129,7 +131,7 @@ export class GroupCommit<Tx> {
     this.#driver = driver;
     this.#registered = registered;
     this.#limits = { ...LIMITS, ...limits };
-    this.#accepts = new AcceptQueue(this.#limits, (event) => store.acceptsQuickly?.(event) ?? false);
+    this.#accepts = new AcceptQueue(this.#limits);
   }
 
   /** Stores an event. `done` is called after the commit. */
@@ -137,7 +139,6 @@ export class GroupCommit<Tx> {
     const identity = identityText(event);
     if (this.#accepts.join(identity, event, done)) return;
     this.#enqueue(this.#accepts, { identity, event, parsed, done, joined: [] });
-    if (this.#accepts.isQuickBatch && this.#mayAcceptInParallel()) void this.#commitAccepts();
   }
 
   quarantine(quarantine: NewQuarantine, done: Callback<QuarantineAnswer>): void {
@@ -216,9 +217,10 @@ export class GroupCommit<Tx> {
     else if (this.#mayAcceptInParallel()) void this.#commitAccepts();
   }
 
-  /** Deliveries need not wait for the batch that is being committed if the store takes another one meanwhile. */
+  /** Deliveries do not wait for effects if the store takes another batch meanwhile. Without effects one larger batch costs less than two. */
   #mayAcceptInParallel(): boolean {
-    return this.#store.capabilities.parallelTurns === true && !this.#accepting && this.#accepts.length > 0;
+    const takesAnother = this.#store.capabilities.parallelTurns === true && this.#hasEffects;
+    return takesAnother && !this.#accepting && this.#accepts.length > 0;
   }
 
   async #commitAccepts(): Promise<void> {
@@ -243,10 +245,12 @@ export class GroupCommit<Tx> {
       quarantines: takeUpTo(this.#quarantines, maxEvents, maxBytes, ({ quarantine }) => quarantine.raw.byteLength),
       settles: this.#settles.splice(0),
     };
+    this.#hasEffects = batch.settles.some(({ settle }) => settle.kind === "complete" && settle.effects.length > 0);
     const claim = this.#driver.nextClaim();
     const result = await this.#try(batch, claim);
     if (result !== null) this.#succeeded(batch, claim, result);
     this.#committing = false;
+    this.#hasEffects = false;
     this.#continue();
   }
 
@@ -265,7 +269,7 @@ export class GroupCommit<Tx> {
   #step({ accepts, quarantines, settles }: Batch<Tx>, claim: ClaimRequest): Promise<TurnResult> {
     return this.#registered.instruments.timedStep(this.#store, {
       settles: settles.map((queued) => queued.settle),
-      accepts: accepts.map((queued) => queued.event),
+      accepts: accepts.map(({ event, repeats }) => (repeats === undefined ? event : { ...event, repeats })),
       quarantines: quarantines.map((queued) => queued.quarantine),
       quarantineQuota: this.#limits.quarantineQuota,
       claim,
@@ -384,37 +388,21 @@ function guard(callback: () => void): void {
   }
 }
 
-/**
- * Events that are quick to write make a batch at this number. With fewer, each event would cost more. With more, this process would
- * idle while the store writes all of them, and the store while the next ones are read.
- */
-export const QUICK_BATCH = 32;
-
 /** Deliveries that wait for a batch. Identical ones wait as one: a flood of one event then costs a row and not many. */
 class AcceptQueue {
   readonly #items: QueuedAccept[] = [];
   readonly #byIdentity = new Map<string, QueuedAccept>();
   readonly #limits: GroupCommitLimits;
-  readonly #isQuick: (event: NewEvent) => boolean;
-  #areAllQuick = true;
 
-  constructor(limits: GroupCommitLimits, isQuick: (event: NewEvent) => boolean) {
+  constructor(limits: GroupCommitLimits) {
     this.#limits = limits;
-    this.#isQuick = isQuick;
   }
 
   get length(): number {
     return this.#items.length;
   }
 
-  /** They are a batch already, and need not wait for more. */
-  get isQuickBatch(): boolean {
-    return this.#areAllQuick && this.#items.length >= QUICK_BATCH;
-  }
-
   push(item: QueuedAccept): void {
-    // First: if the store throws here, nothing has been queued.
-    this.#areAllQuick &&= this.#isQuick(item.event);
     this.#items.push(item);
     this.#byIdentity.set(item.identity, item);
   }
@@ -423,7 +411,7 @@ class AcceptQueue {
   join(identity: string, event: NewEvent, done: Callback<Acceptance>): boolean {
     const item = this.#byIdentity.get(identity);
     if (item === undefined || Buffer.compare(item.event.digest, event.digest) !== 0) return false;
-    item.event = { ...item.event, repeats: repeatsWith({ ...event, repeats: item.event.repeats }) };
+    item.repeats = repeatsWith(event, item.repeats);
     item.joined.push(done);
     return true;
   }
@@ -440,7 +428,6 @@ class AcceptQueue {
 
   #left(taken: QueuedAccept[]): QueuedAccept[] {
     for (const { identity } of taken) this.#byIdentity.delete(identity);
-    if (this.#items.length === 0) this.#areAllQuick = true;
     return taken;
   }
 }

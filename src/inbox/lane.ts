@@ -496,9 +496,8 @@ function moveCursor(lane: Lane, sequence: number): void {
 }
 
 /** A delivery of a known event, with those that were joined to it. */
-export function repeatsWith(incoming: NewEvent): Repeats {
+export function repeatsWith(incoming: NewEvent, repeats = incoming.repeats): Repeats {
   const signedAt = signedTimeOf(incoming);
-  const { repeats } = incoming;
   if (repeats === undefined) return { count: 1, signedAt };
   const newest = Math.max(signedAt ?? Number.NEGATIVE_INFINITY, repeats.signedAt ?? Number.NEGATIVE_INFINITY);
   return { count: 1 + repeats.count, signedAt: Number.isFinite(newest) ? newest : null };

@@ -49,12 +49,6 @@ export interface InboxStore<Tx = unknown> {
   step(turn: Turn<Tx>): Promise<TurnResult>;
 
   /**
-   * Whether a batch that only accepts such events costs little more than their rows, so that 32 of them need not wait for more. Called
-   * for each delivery, on stores with `parallelTurns`. Default: false.
-   */
-  acceptsQuickly?(event: NewEvent): boolean;
-
-  /**
    * Throws for an effect that this store cannot run, as far as that is visible before it runs. Called by `ctx.commit`, so that the error's
    * stack shows the caller. Default: accepts any.
    */
@@ -160,8 +154,8 @@ export interface StoreCapabilities {
   /** Effects commit in the transaction that completes their event. */
   readonly transactional: boolean;
   /**
-   * Batches are faster in parallel than one after the other, as with a database server. Then `step` may be called with accepts alone while
-   * another call is pending. Default false.
+   * `step` may be called with accepts alone while a call with effects is pending, and resolves without waiting for it. Default false:
+   * deliveries then wait for the effects.
    */
   readonly parallelTurns?: boolean;
 }

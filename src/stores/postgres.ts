@@ -96,7 +96,6 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
       }
     },
     step: async (turn) => step(open(), turn),
-    acceptsQuickly: (event) => opened?.freshLanes.mayTake(event) ?? false,
     checkEffect(effect) {
       if (typeof effect !== "function") return refuseControl(effect.text);
       refuseUnwaited(effect, "during");

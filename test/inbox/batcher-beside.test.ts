@@ -1,114 +1,144 @@
-/** Turns of accepts alone, beside the turn that settles and claims, where the store takes several at once. */
+/** Batches of accepts alone next to a batch with effects, where the store takes several batches at once. */
 import { describe, expect, it } from "vitest";
-import { QUICK_BATCH } from "../../src/inbox/group-commit.ts";
-import type { InboxStore } from "../../src/inbox/store.ts";
+import type { Acceptance } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { type Bench, type BenchOptions, deferred, openBench, rounds } from "./bench.ts";
+import { type Bench, type BenchOptions, deferred, ENDS, openBench, rounds } from "./bench.ts";
 
-function openParallel(options: BenchOptions<never> = {}, store: Partial<InboxStore<never>> = {}): Promise<Bench> {
+function openBeside(options: BenchOptions<never> = {}, parallelTurns = true): Promise<Bench> {
   const inner = memoryStore({ volatile: true });
-  const capabilities = { ...inner.capabilities, parallelTurns: true };
-  return openBench({ ...options, store: { ...inner, capabilities, ...store } });
+  const capabilities = { ...inner.capabilities, parallelTurns };
+  return openBench({ ...options, store: { ...inner, capabilities } });
 }
 
-const FIRST_ARE_QUICK: Partial<InboxStore<never>> = { acceptsQuickly: ({ sequence }) => sequence === 1 };
+/** Begins a batch with `deliveries` and the end of a lease, and waits until the store has it. */
+async function begin(bench: Bench, deliveries = 1, end: keyof typeof ENDS = "effects"): Promise<Promise<unknown>[]> {
+  bench.groupCommit.settle(ENDS[end], () => {});
+  const answers = Array.from({ length: deliveries }, (_, index) => bench.accept(`early${index}`));
+  await rounds();
+  return answers;
+}
 
-/** What each turn accepted, and whether it might claim. */
-const turns = (bench: Bench) => bench.recorder.turns.map(({ accepts, claim }) => [accepts.length, claim.limit > 0]);
+/** What each batch accepted. */
+const accepted = (bench: Bench) => bench.recorder.turns.map(({ accepts }) => accepts.length);
 
-describe("Batcher, with a store that takes several turns at once", () => {
-  it("accepts beside a turn that is slow, once at a time, and answers before that one ends", async () => {
-    const bench = await openParallel();
+describe("GroupCommit, with a store that takes several batches at once", () => {
+  it("accepts next to a batch with effects, one batch at a time, and answers before that one ends", async () => {
+    const bench = await openBeside();
     const [first, second] = [deferred(), deferred()];
     bench.recorder.gate = first.promise;
-    const early = bench.acceptMany(3, "early");
-    await rounds();
+    const early = await begin(bench, 3);
     bench.recorder.gate = second.promise;
     const beside = bench.acceptMany(5, "beside");
     await rounds();
     const waiting = bench.acceptMany(7, "waiting");
     await rounds();
-    expect(turns(bench)).toEqual([
-      [3, false],
-      [5, false],
-    ]);
+    expect(accepted(bench)).toEqual([3, 5]);
     second.resolve();
     expect((await beside).map(({ outcome }) => outcome)).toEqual(Array(5).fill("accepted"));
     await waiting;
     first.resolve();
-    await early;
-    expect(turns(bench).map(([accepts]) => accepts)).toEqual([3, 5, 7]);
-    expect(bench.recorder.turns[1]).toMatchObject({ settles: [], quarantines: [] });
+    await Promise.all(early);
+    expect(accepted(bench)).toEqual([3, 5, 7]);
+    expect(bench.recorder.turns[1]).toMatchObject({ settles: [], quarantines: [], claim: { limit: 0 } });
   });
 
-  it("takes no turn beside another without a delivery to accept", async () => {
-    const bench = await openParallel();
+  it.each<[string, keyof typeof ENDS, boolean]>([
+    ["has no effects: one larger batch costs less than two", "no effects", true],
+    ["only retries", "a retry", true],
+    ["is of a store that takes one at a time", "effects", false],
+  ])("lets deliveries gather where the batch %s", async (_why, end, parallelTurns) => {
+    const bench = await openBeside({}, parallelTurns);
     const gate = deferred();
     bench.recorder.gate = gate.promise;
-    const early = bench.accept("early");
-    await rounds();
-    bench.groupCommit.poke();
-    await rounds();
-    expect(turns(bench)).toHaveLength(1);
+    const early = await begin(bench, 1, end);
+    const later: Promise<Acceptance>[] = [];
+    for (const name of ["a", "b", "c"]) {
+      later.push(bench.accept(name));
+      await rounds();
+    }
+    expect(accepted(bench)).toEqual([1]);
     gate.resolve();
-    await early;
-    await rounds();
-    expect(turns(bench)).toHaveLength(2);
+    await Promise.all([...early, ...later]);
+    expect(accepted(bench)).toEqual([1, 3]);
   });
 
-  it("has what came beside claimed by a turn of its own, and by none where nobody works (I5)", async () => {
-    const bench = await openParallel({ register: (on) => on.onAny(() => {}) });
+  it("lets them gather again once the effects have ended", async () => {
+    const bench = await openBeside();
+    await Promise.all(await begin(bench));
+    const gate = deferred();
+    bench.recorder.gate = gate.promise;
+    const next = bench.accept("next");
+    await rounds();
+    const later = bench.accept("later");
+    await rounds();
+    expect(accepted(bench)).toEqual([1, 1]);
+    gate.resolve();
+    await Promise.all([next, later]);
+  });
+
+  it("begins no batch next to another without a delivery to accept", async () => {
+    const bench = await openBeside();
+    const gate = deferred();
+    bench.recorder.gate = gate.promise;
+    const early = await begin(bench);
+    bench.groupCommit.poke();
+    await rounds();
+    expect(bench.recorder.turns).toHaveLength(1);
+    gate.resolve();
+    await Promise.all(early);
+    await rounds();
+    expect(bench.recorder.turns).toHaveLength(2);
+  });
+
+  it("has what came meanwhile claimed by a batch of its own, and by none where no worker runs (I5)", async () => {
+    const bench = await openBeside({ register: (on) => on.onAny(() => {}) });
     bench.worker.start();
     await rounds();
     const [first, second] = [deferred(), deferred()];
     bench.recorder.gate = first.promise;
-    const early = bench.accept("early");
-    await rounds();
+    const early = await begin(bench);
     bench.recorder.gate = second.promise;
     const beside = bench.accept("beside");
     await rounds();
     bench.recorder.gate = null;
-    // The other turn and all that follows from it end before there is anything to claim.
+    // The other batch and all that follows from it end before there is anything to claim.
     first.resolve();
-    await early;
+    await Promise.all(early);
     await rounds();
     second.resolve();
     await beside;
     await bench.clock.advance(0);
     expect(await bench.states()).toEqual(["handled", "handled"]);
-    const idle = await openParallel();
+    const idle = await openBeside();
     const other = deferred();
     idle.recorder.gate = other.promise;
-    const accepting = idle.accept("early");
-    await rounds();
+    const accepting = await begin(idle);
     idle.recorder.gate = null;
     await idle.accept("beside");
     other.resolve();
-    await accepting;
+    await Promise.all(accepting);
     await rounds();
-    expect(turns(idle)).toHaveLength(2);
+    expect(accepted(idle)).toEqual([1, 1]);
   });
 
-  it("rejects the deliveries of such a turn alone when it fails (I2, RCV-3)", async () => {
-    const bench = await openParallel();
+  it("rejects the deliveries of such a batch alone when it fails (I2, RCV-3)", async () => {
+    const bench = await openBeside();
     const gate = deferred();
     bench.recorder.gate = gate.promise;
-    const early = bench.accept("early");
-    await rounds();
+    const early = await begin(bench);
     bench.recorder.gate = null;
     bench.recorder.failNextTurns = 1;
     await expect(bench.accept("beside")).rejects.toThrow("the disk is on fire");
     expect(await bench.accept("beside")).toMatchObject({ outcome: "accepted" });
     gate.resolve();
-    expect(await early).toMatchObject({ outcome: "accepted" });
+    expect(await Promise.all(early)).toMatchObject([{ outcome: "accepted" }]);
   });
 
-  it("is closed when both turns have ended", async () => {
-    const bench = await openParallel();
+  it("is closed when both batches have ended", async () => {
+    const bench = await openBeside();
     const [first, second] = [deferred(), deferred()];
     bench.recorder.gate = first.promise;
-    const early = bench.accept("early");
-    await rounds();
+    const early = await begin(bench);
     bench.recorder.gate = second.promise;
     const beside = bench.accept("beside");
     await rounds();
@@ -117,77 +147,11 @@ describe("Batcher, with a store that takes several turns at once", () => {
       isClosed = true;
     });
     first.resolve();
-    await early;
+    await Promise.all(early);
     await rounds();
     expect(isClosed).toBe(false);
     second.resolve();
     await Promise.all([beside, closing]);
     expect(isClosed).toBe(true);
-  });
-});
-
-describe("Batcher, with a store that accepts some events quickly", () => {
-  it("begins a turn of them as soon as they are one, while more are on their way", async () => {
-    const bench = await openParallel({}, FIRST_ARE_QUICK);
-    const accepting = bench.acceptMany(QUICK_BATCH + 8);
-    expect(turns(bench)).toEqual([[QUICK_BATCH, false]]);
-    await accepting;
-    expect(turns(bench)).toEqual([
-      [QUICK_BATCH, false],
-      [8, false],
-    ]);
-  });
-
-  it("waits for no more than it has where all were taken meanwhile", async () => {
-    const bench = await openParallel({}, FIRST_ARE_QUICK);
-    const accepting = bench.acceptMany(QUICK_BATCH);
-    await Promise.all([accepting, bench.groupCommit.idle()]);
-    await rounds();
-    expect(turns(bench)).toEqual([[QUICK_BATCH, false]]);
-  });
-
-  it("has one such turn under way at once, and lets the rest gather for the other", async () => {
-    const bench = await openParallel({}, FIRST_ARE_QUICK);
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
-    const accepting = bench.acceptMany(2 * QUICK_BATCH + 8);
-    await rounds();
-    const later = bench.acceptMany(QUICK_BATCH, "later");
-    await rounds();
-    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_BATCH, QUICK_BATCH + 8]);
-    gate.resolve();
-    await Promise.all([accepting, later]);
-    expect(turns(bench).map(([accepts]) => accepts)).toEqual([QUICK_BATCH, QUICK_BATCH + 8, QUICK_BATCH]);
-  });
-
-  it("lets them gather behind one that it does not accept quickly, and begins again once that is taken", async () => {
-    const bench = await openParallel({}, FIRST_ARE_QUICK);
-    const slow = bench.accept("slow", 2);
-    const accepting = bench.acceptMany(QUICK_BATCH);
-    expect(turns(bench)).toEqual([]);
-    await Promise.all([slow, accepting]);
-    expect(turns(bench)).toEqual([[QUICK_BATCH + 1, false]]);
-    const again = bench.acceptMany(QUICK_BATCH, "again");
-    expect(turns(bench)).toHaveLength(2);
-    await again;
-  });
-
-  it("lets them gather where the store takes one turn at a time", async () => {
-    const { capabilities } = memoryStore({ volatile: true });
-    const bench = await openParallel({}, { ...FIRST_ARE_QUICK, capabilities });
-    const accepting = bench.acceptMany(QUICK_BATCH);
-    expect(turns(bench)).toEqual([]);
-    await accepting;
-  });
-
-  it("leaves nothing behind of a delivery of which the store cannot say it", async () => {
-    const acceptsQuickly: InboxStore<never>["acceptsQuickly"] = ({ lane }) => {
-      if (lane.messageId === "odd") throw new Error("no idea");
-      return true;
-    };
-    const bench = await openParallel({}, { acceptsQuickly });
-    await expect(bench.accept("odd")).rejects.toThrow("no idea");
-    await bench.accept("other");
-    expect(turns(bench)).toEqual([[1, false]]);
   });
 });

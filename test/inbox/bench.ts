@@ -12,6 +12,7 @@ import type {
   Lease,
   OpenContext,
   QuarantineAnswer,
+  Settle,
   Turn,
   TurnResult,
 } from "../../src/inbox/store.ts";
@@ -272,6 +273,25 @@ export function outbound(clock: FakeClock, messageId: string, sequence: number, 
     ...{ digest: hash("sha256", raw, "buffer"), raw, trace: null, peer: null, externalReference: null },
     ...rest,
   };
+}
+
+const GONE = { lane: 999, token: 1, event: 999 };
+
+/** Ends of a lease that is gone, so that no effect runs. */
+export const ENDS: Readonly<Record<"effects" | "no effects" | "a retry", Settle<never>>> = {
+  effects: { ...complete(), effects: [{ text: "select 1", values: [] }] },
+  "no effects": { ...complete(), effects: [] },
+  "a retry": {
+    kind: "retry",
+    lease: GONE,
+    delayMs: 0,
+    failure: { code: "handler_failed", message: "No.", durationMs: 1 },
+  },
+};
+
+function complete() {
+  const key = { apiClientId: "apc_7", tag: "outbound", messageId: "gone" } as const;
+  return { kind: "complete", lease: { ...GONE, key }, outcome: "handled" } as const;
 }
 
 /** Stores a body that is no event; resolves after the commit. */

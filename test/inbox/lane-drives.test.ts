@@ -3,7 +3,7 @@ import { OnDemandClaims } from "../../src/inbox/claims.ts";
 import type { ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { type Bench, deferred, openBench, rounds } from "./bench.ts";
+import { type Bench, deferred, ENDS, openBench, rounds } from "./bench.ts";
 import { drive } from "./drive.ts";
 
 describe("Worker.drive()", () => {
@@ -100,7 +100,7 @@ describe("Worker.drive()", () => {
     bench.worker.start();
     await rounds();
     bench.recorder.gate = slowTurn.promise;
-    bench.groupCommit.poke();
+    bench.groupCommit.settle(ENDS.effects, () => {});
     await rounds();
     bench.recorder.gate = null;
     const told = drive(bench, await bench.accept("a"));

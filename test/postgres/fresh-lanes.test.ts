@@ -104,25 +104,22 @@ describe("events that begin their messages", () => {
     const { one, onesPool } = await known();
     const paid = (identity: string, at: number) =>
       one.of("sub_1", at, { lane: { tag: "position" }, identity, gapWaitMs: 0 });
-    const isShared = () => one.store.acceptsQuickly?.(paid("any", 9));
     await one.accept(paid("a", 1));
     for (const [number, turns] of [16, 32].entries()) {
-      expect(isShared()).toBe(true);
       const sent = await sentBy(onesPool, () => one.accept(paid(`b${number}`, 2 + number)));
       expect(sent.slice(0, 2)).toEqual(["accept_fresh_of_source", expect.stringMatching(/^begin/)]);
       expect(await sentBy(onesPool, () => one.accept(one.of(`m${number}`, 1)))).toEqual(ONE_STATEMENT);
       for (let turn = 0; turn < turns; turn++) {
-        expect(isShared()).toBe(false);
-        await one.accept(paid(`${number} ${turn}`, 10));
+        const locking = await sentBy(onesPool, () => one.accept(paid(`${number} ${turn}`, 10)));
+        expect(locking).not.toContain("accept_fresh_of_source");
       }
     }
-    expect(isShared()).toBe(true);
+    expect(await sentBy(onesPool, () => one.accept(paid("last", 11)))).toContain("accept_fresh_of_source");
   });
 
   it("do not wait for one of a lower position", async () => {
     const { one, onesPool } = await known();
     const position = { lane: { tag: "position" }, identity: "evt_1" } as const;
-    expect(one.store.acceptsQuickly?.(one.of("a", 7, { ...position, gapWaitMs: 1 }))).toBe(false);
     expect(await sentBy(onesPool, () => one.accept(one.of("a", 7, { ...position, gapWaitMs: 1 })))).toContain("lock");
     expect((await one.lane("a", position.lane)).status).toBe("gap");
   });
@@ -136,10 +133,6 @@ describe("events that begin their messages", () => {
     expect(await sentBy(onesPool, () => one.accept(one.of("a", rule.first)))).toEqual(ONE_STATEMENT);
     expect((await one.lane("a")).status).toBe("ready");
     if (rule.later === null) return;
-    expect([rule.first, rule.later].map((sequence) => one.store.acceptsQuickly?.(one.of("b", sequence)))).toEqual([
-      true,
-      false,
-    ]);
     expect(await sentBy(onesPool, () => one.accept(one.of("b", rule.later)))).toContain("lock");
     expect((await one.lane("b")).status).toBe("gap");
   });
@@ -242,16 +235,12 @@ describe("a turn is run as any other", () => {
   it("when a lane is there already, and so are the next ones: deliveries repeat in bursts", async () => {
     const { one, onesPool } = await known();
     await one.accept(one.of("a", 1));
-    const isQuick = () => one.store.acceptsQuickly?.(one.of("next", 1));
-    expect(isQuick()).toBe(true);
     const again = await sentBy(onesPool, async () => {
       expect(await outcomesOf(one.accept(one.of("b", 1), one.of("a", 1)))).toEqual(["accepted", "duplicate"]);
     });
     expect(again.slice(0, 2)).toEqual([...ONE_STATEMENT, expect.stringMatching(/^begin/)]);
-    expect(isQuick()).toBe(false);
     for (let index = 0; index < FEW; index++) {
       const sent = await sentBy(onesPool, () => one.accept(one.of(`m${index}`, 1)));
-      expect(isQuick()).toBe(index === FEW - 1);
       expect(sent).not.toContain("accept_fresh");
     }
     expect(await sentBy(onesPool, () => one.accept(one.of("c", 1)))).toEqual(ONE_STATEMENT);

@@ -19,10 +19,6 @@ describe("postgresStore()", () => {
     expect(await sql(`select to_regnamespace('${schema}') is null as gone`)).toEqual([{ gone: true }]);
   });
 
-  it("accepts nothing quickly before it is open", () => {
-    expect(postgresStore(newPool()).acceptsQuickly?.(event("m"))).toBe(false);
-  });
-
   it.each([
     ["postgres://u:pw@h:6000/db?sslmode=require", "postgres://h:6000/db/s"],
     ["postgresql://h/db", "postgres://h:5432/db/s"],

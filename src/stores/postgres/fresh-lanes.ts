@@ -110,11 +110,6 @@ export class FreshLanes {
     this.#inbox = inbox;
   }
 
-  /** Whether a batch of such events alone would be tried. */
-  mayTake(event: NewEvent): boolean {
-    return this.#pauseOf([event]).isOver && isFirst(event, this.#inbox.rules);
-  }
-
   /**
    * Runs a batch that only accepts such events. Null if the batch does more, if an event is not the first of its lane after all, or on
    * any other obstacle: then nothing was written. Run the batch in the ordinary way, which reports the reason.
