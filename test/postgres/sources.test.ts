@@ -41,5 +41,5 @@ describe("processes that restart, on Postgres", () => {
       dispose: async () => {},
     };
   };
-  restartProperty(makePlace, sized({ quick: 6, full: 60 }));
+  restartProperty(makePlace, sized({ quick: 10, full: 100 }));
 });

@@ -28,5 +28,5 @@ async function onSqlite(): Promise<Place> {
   return { open, dispose: () => rm(folder, { recursive: true }) };
 }
 
-describe("memory", () => restartProperty(inMemory, sized({ quick: 100, full: 2_000 })));
-describe("SQLite", () => restartProperty(onSqlite, sized({ quick: 20, full: 300 })));
+describe("memory", () => restartProperty(inMemory, sized({ quick: 200, full: 3_000 })));
+describe("SQLite", () => restartProperty(onSqlite, sized({ quick: 60, full: 400 })));
