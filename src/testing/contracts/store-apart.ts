@@ -50,11 +50,14 @@ const LEASE_PARTS = ["lane", "token", "event"] as const satisfies readonly (keyo
 
 const leaseCases = LEASE_PARTS.map((part) =>
   it(`ends and renews no lease by a reference that differs in its ${part} (I3)`, async (bench: Bench) => {
-    await bench.accept(bench.of("a", 1), bench.of("b", 1));
+    await bench.accept(bench.of("a", 1), bench.of("b", 1), bench.of("a", 2));
     const [one, other] = await bench.claimTwo();
-    const wrong = { ...one, [part]: other[part] };
+    const others = { lane: other.lane, token: other.token, event: (await bench.at(2, "a")).id };
+    const wrong = { ...one, [part]: others[part] };
     bench.expect(await bench.store.extend([wrong, one], 30_000)).toEqual([false, true]);
-    const ends = [bench.complete(wrong), bench.retry(wrong, 0), bench.dead(wrong), bench.release(wrong)];
+    const effects = [bench.place.effects?.statement("of no lease")].flatMap((effect) => effect ?? []);
+    const completes = [bench.complete(wrong), bench.complete(wrong, "handled", effects)];
+    const ends = [...completes, bench.retry(wrong, 0), bench.dead(wrong), bench.release(wrong)];
     for (const end of ends) bench.expect(await bench.settle(end)).toEqual(["lost"]);
     bench.expect(await bench.settle(bench.complete(one), bench.complete(other))).toEqual(["settled", "settled"]);
   }),
