@@ -205,7 +205,10 @@ function newQuarantine(
   { slot, key }: Match,
   { signedAt, trace }: Pick<Circumstances, "trace"> & { readonly signedAt: number },
 ): NewQuarantine {
-  return { reason, slot, signer: key.signer, scope: scopeOf(key), signedAt, digest: sha256(raw), raw, trace };
+  const scope = scopeOf(key);
+  // A body that another secret signed before must not take the place of one that this secret may vouch for.
+  const digest = sha256(Buffer.concat([Buffer.from(JSON.stringify(scope)), raw]));
+  return { reason, slot, signer: key.signer, scope, signedAt, digest, raw, trace };
 }
 
 /** The other party's number. */

@@ -171,23 +171,25 @@ async function stepInTransactions({ inbox, effects }: Opened, given: Turn<PgClie
   return result;
 }
 
-const EXTEND = `with wanted as (select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as w (lane, token, event)),
-  held as (select l.id from {}.lane l join wanted w on w.lane = l.id
-    where l.status = 2 and l.token = w.token and l.leased = w.event and l.holder = $4::int order by l.id for update of l)
-  update {}.lane set ready_at = $5::bigint where id in (select id from held) returning token`;
+const EXTEND = `with wanted as (
+    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) with ordinality as w (lane, token, event, place)),
+  held as (select l.id, w.place from {}.lane l join wanted w on w.lane = l.id
+    where l.status = 2 and l.token = w.token and l.leased = w.event and l.holder = $4::int order by l.id for update of l),
+  renewed as (update {}.lane set ready_at = $5::bigint where id in (select id from held))
+  select place from held`;
 
 /** Renews leases, each only while it is still held. */
 function extend(inbox: PgInbox, leases: readonly LeaseRef[], leaseMs: number): Promise<readonly boolean[]> {
   return inbox.transaction(async (session) => {
     const now = await inbox.now(session);
-    const rows = await session.rows<{ token: number }>("extend", EXTEND, [
+    const rows = await session.rows<{ place: number }>("extend", EXTEND, [
       leases.map(({ lane }) => lane),
       leases.map(({ token }) => token),
       leases.map(({ event }) => event),
       inbox.instance,
       Math.round(now + leaseMs),
     ]);
-    const held = new Set(rows.map(({ token }) => token));
-    return leases.map(({ token }) => held.has(token));
+    const held = new Set(rows.map(({ place }) => place));
+    return leases.map((_lease, index) => held.has(index + 1));
   });
 }

@@ -294,8 +294,8 @@ export class RunningTotals {
 
   add(labels: Labels, by: number): void {
     let key = "";
-    // One counter's labels always come in the same order.
-    for (const name in labels) key += `${name}\0${labels[name]}\0`;
+    // One counter's labels always come in the same order. With its length no value, which may come from outside, is taken for two.
+    for (const name in labels) key += `${name} ${labels[name]?.length} ${labels[name]}`;
     const count = this.#counts.get(key);
     if (count === undefined) this.#counts.set(key, { labels, value: by });
     else count.value += by;

@@ -5,6 +5,7 @@ import {
   entryNameOfScope,
   identityOf,
   type LaneKey,
+  laneKeyText,
   publicId,
   scopeOfEntry,
   tenantOfScope,
@@ -54,6 +55,38 @@ describe("the names of entries", () => {
   it("are not those of the messaging service's scopes", () => {
     for (const scope of ["any", "inbound", "delivery", "inbound,delivery", `any:${"0".repeat(32)}`])
       expect(entryNameOfScope(scope)).toBe(null);
+  });
+});
+
+describe("keys that are equal in all parts but one", () => {
+  const lane: LaneKey = { apiClientId: "ab", tag: "position", messageId: "c" };
+  const lanes: readonly (readonly [string, Partial<LaneKey>])[] = [
+    ["the client", { apiClientId: "other" }],
+    ["the kind of lane", { tag: "arrival" }],
+    ["what the lane is named", { messageId: "other" }],
+    ["where one part ends", { apiClientId: "a", messageId: "bc" }],
+  ];
+
+  it.each(lanes)("are two lanes: %s", (_part, change) => {
+    expect(laneKeyText({ ...lane, ...change })).not.toBe(laneKeyText(lane));
+  });
+
+  type Parts = readonly [lane: LaneKey, sequence: number, eventType: string, own: string | null];
+  const shared: Parts = [lane, 1, "type", "evt_1"];
+  const alone: Parts = [{ ...lane, tag: "single" }, 0, "type", null];
+  it.each<readonly [string, Parts, Parts]>([
+    ["the entry of an event in a lane", shared, [{ ...lane, apiClientId: "other" }, 1, "type", "evt_1"]],
+    ["its tenant", shared, [{ ...lane, apiClientId: "ab:tenant" }, 1, "type", "evt_1"]],
+    ["its id", shared, [lane, 1, "type", "evt_2"]],
+    ["the entry of an event by itself", alone, [{ ...alone[0], apiClientId: "other" }, 0, "type", null]],
+    ["its id alone", alone, [{ ...alone[0], messageId: "other" }, 0, "type", null]],
+    [
+      "the messaging service, and a source of its client's name",
+      alone,
+      [{ ...alone[0], tag: "inbound" }, 0, "type", null],
+    ],
+  ])("are two identities: %s", (_part, one, other) => {
+    expect(identityOf(...other)).not.toBe(identityOf(...one));
   });
 });
 

@@ -1,9 +1,11 @@
-/** Every adapter with every preset, and lanes by position, on Postgres. */
+/** Every adapter with every preset, lanes by position, and processes that restart, on Postgres. */
 import pg from "pg";
 import { afterAll, describe, inject, onTestFinished } from "vitest";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { sourceCases } from "../adapters/source-cases.ts";
 import { type Place, shuffledLanes } from "../presets/shuffled-lanes.ts";
+import { restartProperty } from "../receiver/restart-property.ts";
+import { sized } from "../setup/form.ts";
 import { newSchema, sql } from "./place.ts";
 
 const schema = `oncehook_sources_${process.pid}`;
@@ -30,3 +32,14 @@ async function placeOnPostgres(): Promise<Place<PgClient>> {
 }
 
 describe("shuffled lanes on Postgres", () => shuffledLanes(placeOnPostgres));
+
+describe("processes that restart, on Postgres", () => {
+  const makePlace = async () => {
+    const own = newSchema();
+    return {
+      open: () => postgresStore(pool as never, { schema: own, listen: false }) as never,
+      dispose: async () => {},
+    };
+  };
+  restartProperty(makePlace, sized({ quick: 10, full: 100 }));
+});

@@ -185,6 +185,30 @@ describe.each([
   });
 });
 
+it("logs a late event once for each type of each entry", async () => {
+  const logged: string[] = [];
+  const warn = ({ code, source, eventType }: Readonly<Record<string, unknown>>) =>
+    void (code === "late_event" && logged.push(`${source} ${eventType}`));
+  const sources = { one: stripe({ secrets: TEST_SECRETS.stripe }), other: stripe({ secrets: TEST_SECRETS.stripe }) };
+  const receiver = createReceiver({ store: memory(), sources, logger: { ...silentLogger, warn } });
+  onTestFinished(() => receiver.stop());
+  for (const name of ["one", "other"] as const) receiver.source(name).onAny(() => {});
+  for (const [name, type, second] of [
+    ["one", "a", 9],
+    ["one", "a", 3],
+    ["one", "a", 2],
+    ["one", "b", 1],
+    ["other", "a", 9],
+    ["other", "a", 1],
+  ] as const) {
+    // biome-ignore format: a table
+    const event = { ...fixtures.stripe({ id: `evt_${second}`, type }), created: SECOND + second };
+    await receiver.source(name).handle(incomingOf(signedRequest(event, { source: "stripe" })));
+    await receiver.drain();
+  }
+  expect(logged).toEqual(["one a", "one b", "other a"]);
+});
+
 it("decides in the process that claims an event what becomes of one that comes late", async () => {
   const path = join(folder, `${++files}.db`);
   const open = () => {

@@ -297,6 +297,22 @@ describe("secrets of other sources that are read (RCV-9)", () => {
 });
 
 describe("keyrings that are read", () => {
+  it.each<readonly [string, KeyringContext, KeyringContext]>([
+    ["the tenant", { tenant: "a", route: "r" }, { tenant: "b", route: "r" }],
+    ["the route", { tenant: "a", route: "r" }, { tenant: "a", route: "s" }],
+    ["which of the two is said", { tenant: "a" }, { route: "a" }],
+    ["where one part ends", { tenant: "b,c", route: "a" }, { tenant: "c", route: "a,b" }],
+  ])("are apart for requests that differ in one thing: %s", async (_part, one, other) => {
+    const theirs = "the-signing-secret-of-the-others";
+    const isOne = (context: KeyringContext) => context.tenant === one.tenant && context.route === one.route;
+    const ringOf = (secret: string): Keyring => ({ current: { secret, apiClientId: "apc_1" } });
+    const { deliver } = sqliteBench({ secrets: async (context) => ringOf(isOne(context) ? SECRET : theirs) });
+    const statuses: number[] = [];
+    for (const [context, secret] of [[one, SECRET], [other, SECRET], [other, theirs], [one, theirs]] as const) // biome-ignore format: a table
+      statuses.push((await deliver(inbound(), { ...context, secret })).status);
+    expect(statuses).toEqual([200, 401, 200, 401]);
+  });
+
   it("asks per tenant and route, and tells nothing unverified else", async () => {
     const asked: KeyringContext[] = [];
     const { deliver } = sqliteBench({

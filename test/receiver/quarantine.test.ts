@@ -10,6 +10,7 @@ import { type Bench, DAY, memoryBench, newInboxFile, SECRET, sqliteBench, until 
 import { inbound, outbound } from "./events.ts";
 
 const junk = "not json";
+const OTHERS = "the-signing-secret-of-the-others";
 
 describe.each([
   ["memory", () => memoryBench() as unknown as Bench<unknown>],
@@ -153,6 +154,18 @@ describe("the quota of the quarantine", () => {
 });
 
 describe("quarantine", () => {
+  it.each<readonly [string, Keyring]>([
+    ["for another kind", { inbound: OTHERS, delivery: SECRET }],
+    ["for another client", { current: [OTHERS, SECRET].map((secret, n) => ({ secret, apiClientId: `apc_${n}` })) }],
+  ])("keeps a body that one secret signed %s apart from the same body under its own", async (_what, secrets) => {
+    const { deliver, receiver } = sqliteBench({ secrets });
+    for (const secret of [OTHERS, SECRET, OTHERS, SECRET])
+      expect((await deliver(junk, { secret })).body).toBe('{"outcome":"quarantined"}');
+    const { items } = await receiver.inbox.findQuarantined();
+    expect(new Set(items.map(({ scope }) => scope)).size).toBe(2);
+    expect(items).toHaveLength(2);
+  });
+
   it('answers 400 and keeps nothing with quarantine: "reject"', async () => {
     const { deliver, receiver, log } = sqliteBench({ quarantine: "reject" });
     for (let index = 0; index < 15; index++) {

@@ -5,6 +5,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PermanentError, SetupError } from "../../src/index.ts";
 import { openTelemetry } from "../../src/telemetry/index.ts";
+import { RunningTotals } from "../../src/telemetry/measuring.ts";
 import { METRICS } from "../../src/telemetry/names.ts";
 import { type Bench, MINUTE, memoryBench, sqliteBench, until } from "../receiver/bench.ts";
 import { inbound, outbound } from "../receiver/events.ts";
@@ -276,5 +277,24 @@ describe("openTelemetry()", () => {
   ])("refuses what it can not use (%#)", (call, message) => {
     expect(call).toThrow(SetupError);
     expect(call).toThrow(message);
+  });
+});
+
+describe("RunningTotals", () => {
+  const labels = { type: "a", error: "b" };
+  it.each<readonly [string, Readonly<Record<string, string>>]>([
+    ["the value of the first label", { type: "b", error: "b" }],
+    ["the value of the last label", { type: "a", error: "c" }],
+    ["a label that is missing", { type: "a" }],
+    ["the name of a label", { type: "a", source: "b" }],
+    ["one value that spells two labels, for a key with NULs", { type: "a\0error\0b" }],
+    ["one value that spells two labels, for a key with lengths", { type: "aerror 1 b" }],
+  ])("counts apart what differs in one part: %s", (_part, other) => {
+    const totals = new RunningTotals();
+    for (const one of [labels, other, labels]) totals.add(one, 1);
+    expect([...totals.counts()]).toEqual([
+      { labels, value: 2 },
+      { labels: other, value: 1 },
+    ]);
   });
 });

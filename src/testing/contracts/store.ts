@@ -1,6 +1,7 @@
 /** The published contract suite for stores: what every store of an inbox must do. */
 import type { StoreCapabilities } from "../../inbox/store.ts";
 import { acceptCases } from "./store-accept.ts";
+import { apartCases } from "./store-apart.ts";
 import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";
 import { claimCases, priorityCases, recoveryCases } from "./store-claim.ts";
 import { copyCases } from "./store-copy.ts";
@@ -39,6 +40,7 @@ const MODEL_TIMEOUT_MS = 600_000;
 
 const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["accept", acceptCases],
+  ["apart", apartCases],
   ["gaps", gapCases],
   ["late events", lateCases],
   ["claim", claimCases],
