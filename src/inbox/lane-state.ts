@@ -142,6 +142,8 @@ export interface Claimed {
   readonly leased: Leased<LaneEvent>[];
   readonly retired: LaneEvent[];
   readonly untaken: Untaken[];
+  /** Of the bodies of what is leased and retired. */
+  bytes: number;
 }
 
 /** Answers the rules from loaded lanes. What changed is in the objects; the store writes it when all is decided. */
@@ -177,11 +179,15 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
     return event;
   }
 
-  claim(lane: LaneState, request: ClaimRequest, claimed: Claimed): void {
+  /** @param bytesOf - the size of an event's body */
+  claim(lane: LaneState, request: ClaimRequest, claimed: Claimed, bytesOf: (event: LaneEvent) => number): void {
     const claim = this.rules.claim(lane, request);
-    if (claim?.kind === "leased") claimed.leased.push(claim);
-    else if (claim?.kind === "retired") claimed.retired.push(claim.event);
-    else if (claim !== null) claimed.untaken.push(untakenOf(lane, claim, this.names(lane, claim.event)));
+    if (claim === null) return;
+    const { event } = claim;
+    if (claim.kind === "untaken") return void claimed.untaken.push(untakenOf(lane, claim, this.names(lane, event)));
+    if (claim.kind === "leased") claimed.leased.push(claim);
+    else claimed.retired.push(event);
+    claimed.bytes += bytesOf(event);
   }
 
   order({ key }: LaneState): LaneOrder | null {

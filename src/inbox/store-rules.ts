@@ -104,14 +104,20 @@ export function noInbox(location: string): SetupError {
  */
 export const ENDED_PER_CLAIM = 256;
 
+/** As many bytes as there are. */
+export const NO_BOUND = Number.MAX_SAFE_INTEGER;
+
 interface Found {
   readonly leased: readonly unknown[];
   readonly retired: readonly unknown[];
   readonly untaken: readonly unknown[];
+  /** Of the bodies of what is leased and retired. */
+  readonly bytes: number;
 }
 
 /** How many more lanes a claim of up to `limit` may read, given what it has found. 0 or less: none. */
-export function roomLeft({ leased, retired, untaken }: Found, limit: number): number {
+export function roomLeft({ leased, retired, untaken, bytes }: Found, limit: number, maxBytes = NO_BOUND): number {
+  if (bytes >= maxBytes) return 0;
   return Math.min(limit - leased.length, ENDED_PER_CLAIM - retired.length - untaken.length);
 }
 

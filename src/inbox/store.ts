@@ -226,6 +226,8 @@ export interface ClaimRequest {
    * until then, and neither failed nor are replays. The others are due lanes, oldest first. Default 0.
    */
   readonly fresh?: number;
+  /** Nothing more is claimed once the claimed bodies have so many bytes. The one that reaches it is the last, so that one of any size is claimed. Default: no bound. */
+  readonly maxBytes?: number;
   /** Claim only this lane. Accepted events are then not leased. */
   readonly lane?: LaneId;
   /** Whether this process takes an event. One that it does not take ends in the claim, without a lease. */

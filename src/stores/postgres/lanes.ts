@@ -4,7 +4,7 @@ import { FRESH_MS, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { isSharedLane } from "../../inbox/lane-key.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { LaneKey, NewEvent } from "../../inbox/record.ts";
-import { isConflict } from "../../inbox/store-rules.ts";
+import { isConflict, NO_BOUND } from "../../inbox/store-rules.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested, type Values } from "./encoding.ts";
 import type { Names } from "./names.ts";
@@ -304,19 +304,29 @@ function nullableText(bytes: Buffer | null): string | null {
   return bytes === null ? null : bytesText(bytes);
 }
 
-const BODIES = "select event, raw, head from {}.body where event = any($1::bigint[])";
+/** The length of a `bytea` is in its header, also if it is stored apart and compressed. */
+const BODIES = `select event, raw, head from (select b.event, b.raw, b.head,
+    sum(octet_length(b.raw)) over (order by w.place rows unbounded preceding) - octet_length(b.raw) as before
+    from unnest($1::bigint[]) with ordinality as w (event, place)
+    cross join lateral (select event, raw, head from {}.body where event = w.event limit 1) b) as one
+  where before < $2::bigint`;
 
-interface StoredBody {
+export interface StoredBody {
   readonly raw: Buffer;
   readonly head: string | null;
 }
 
+/** Reads bodies in the order of `events`, and none after the one that reaches `maxBytes`. Those that are pruned are left out. */
 export async function readBodies(
   session: PgSession,
   events: readonly number[],
+  maxBytes = NO_BOUND,
 ): Promise<ReadonlyMap<number, StoredBody>> {
   if (events.length === 0) return new Map();
-  const rows = await session.rows<StoredBody & { event: number }>("bodies", BODIES, [arrayOf("bigint", events)]);
+  const rows = await session.rows<StoredBody & { event: number }>("bodies", BODIES, [
+    arrayOf("bigint", events),
+    maxBytes,
+  ]);
   return new Map(rows.map((row) => [row.event, row]));
 }
 

@@ -332,7 +332,7 @@ function replayQuarantined(lanes: SqliteLanes, request: Extract<Act, { kind: "re
   const row = heldQuarantine(lanes.work, request.quarantine);
   if (!("bytes" in row)) return row;
   if (row.hasBody === 0) return refuse("body_pruned");
-  const mode = { claim: null, claimed: { leases: [], retired: [], untaken: [] } };
+  const mode = { claim: null, claimed: { leases: [], retired: [], untaken: [], bytes: 0 } };
   const acceptance = accept(lanes, request.event, null, mode);
   if (acceptance.outcome === "failed") throw acceptance.error;
   letGo(lanes.work, row, HELD.replayed, acceptance.event);
