@@ -6,6 +6,7 @@ import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { EventId, LaneId } from "./record.ts";
 import type { Run } from "./runner.ts";
 import type { ClaimRequest, InboxStore, Lease, TurnResult } from "./store.ts";
+import { MOST_BYTES } from "./store-rules.ts";
 
 // The leases: their slots, their renewal, and the waits until they end.
 
@@ -40,8 +41,6 @@ interface Watch {
   readonly resolve: () => void;
 }
 
-/** Of the bodies that a process claims ahead and handles: no more are claimed then, so that a few large ones take no more than this and one body. */
-const MOST_BYTES = 16 * 1024 * 1024;
 /** Quick handlers get leases ahead, enough for this much work. Slow ones get none ahead. */
 const AHEAD_MS = 50;
 const MOST_HELD = 256;

@@ -14,7 +14,7 @@ import {
   toEventRecord,
   toLease,
 } from "../../inbox/lane-state.ts";
-import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
+import type { EventBody, NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -49,7 +49,6 @@ import {
   newNumbers,
   type PgLaneRow,
   readBodies,
-  type StoredBody,
 } from "./lanes.ts";
 import type { Names } from "./names.ts";
 import type { PgInbox } from "./open.ts";
@@ -98,7 +97,8 @@ export async function runBatch(
   const claimedEvents = [...claimed.leased.map(({ event }) => event), ...claimed.retired];
   const unread = idsIn(claimedEvents).filter((id) => !indexes.has(id) && !claimed.bodies.has(id));
   const others = await readBodies(session, unread);
-  const bodyOf = (id: number): Body => claimed.bodies.get(id) ?? others.get(id) ?? bodyOfNew(turn.accepts[indexes.get(id) ?? -1]);
+  const bodyOf = (id: number): Body =>
+    claimed.bodies.get(id) ?? others.get(id) ?? bodyOfNew(turn.accepts[indexes.get(id) ?? -1]);
   await session.conclude(() => work.flush());
   return {
     settled,
@@ -279,7 +279,7 @@ async function lockFirstDue(inbox: PgInbox, session: PgSession, request: ClaimRe
 
 interface PgClaimed extends Claimed {
   /** Read before their events are claimed, because their size decides how many are. */
-  readonly bodies: Map<number, StoredBody>;
+  readonly bodies: Map<number, EventBody>;
 }
 
 /** Claims one expired lease with `recover`, otherwise due lanes, oldest first, until there are enough or no more. */
@@ -307,7 +307,12 @@ async function claimDue(
 }
 
 /** Reads the bodies that claims of the lanes need, in their order, up to the bytes that are left. */
-async function readHeads({ session, loaded }: Workspace, lanes: readonly LaneState[], request: ClaimRequest, claimed: PgClaimed) {
+async function readHeads(
+  { session, loaded }: Workspace,
+  lanes: readonly LaneState[],
+  request: ClaimRequest,
+  claimed: PgClaimed,
+) {
   const heads = lanes.map((lane) => loaded.rules.claimable(lane, request)).filter((event) => event !== null);
   const bodies = await readBodies(session, idsIn(heads), (request.maxBytes ?? NO_BOUND) - claimed.bytes);
   for (const [id, body] of bodies) claimed.bodies.set(id, body);
