@@ -1,5 +1,6 @@
 /** Moves an inbox from one store to another, such as from a SQLite file to Postgres. */
 import { createHash, type Hash, hash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import { SetupError, StoreError } from "../errors.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { silentLogger } from "../internal/logger.ts";
@@ -280,6 +281,8 @@ export async function* quarantinedRows(
     for (const { id } of page.items) {
       const row = await store.quarantined(id);
       if (row !== null) yield row;
+      // Reading many must not hold up the event loop.
+      await setImmediate();
     }
     after = page.next;
   }

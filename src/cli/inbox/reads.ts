@@ -143,8 +143,9 @@ export function showCommand(): Command {
 }
 
 function storyText(message: MessageShape): string {
-  const { gaps, attempts } = message;
+  const { gaps, attempts, more } = message;
   const parts = [messageText(message), eventsText(message.events)];
+  if (more) parts.push("There are more events: these are next to the cursor.\n");
   if (gaps.length > 0) {
     const rows = gaps.map(({ from, to, skippedAt, filledAt }) => [
       `${from}`,

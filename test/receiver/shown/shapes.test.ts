@@ -53,12 +53,12 @@ const attempt = {
   error: "No route to …02.",
 };
 const gap = { from: 3, to: 4, skippedAt: 9, filledAt: null };
-const LANE = { cursor: 2, status: "idle", readyAt: null, gapSince: null } as const;
+const LANE = { cursor: 2, status: "idle", readyAt: null, gapSince: null, more: false } as const;
 const BODIES = new Map([[7, { raw: BODY, head: null }]]);
 const naming = { peer: PEER, externalReference: `order 7 of ${PEER}` };
 
 function lane(wish: Partial<LaneRecord> = {}): LaneRecord {
-  return { ...LANE, ...naming, id: 3, key, events: [event()], more: false, gaps: [gap], attempts: [attempt], ...wish };
+  return { ...LANE, ...naming, id: 3, key, events: [event()], gaps: [gap], attempts: [attempt], ...wish };
 }
 
 /** Plain JSON of it is all of it. */
@@ -182,7 +182,7 @@ describe("messageShape()", () => {
     expect(shape).toStrictEqual({
       ...{ ...LANE, ...key, lane: 3, peer: "…02", externalReference: "order 7 of …02" },
       events: [{ ...told, body: { masked: { messageId: "msg_1", to: "…02" } } }],
-      ...{ more: false, gaps: [gap], attempts: [attempt] },
+      ...{ gaps: [gap], attempts: [attempt] },
     });
     expectPlain(shape);
   });
