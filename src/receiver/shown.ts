@@ -71,7 +71,7 @@ export function laneShape(lane: LaneRecord, reveal: boolean) {
 /** The bodies to show: see `InboxOperator.bodies`. */
 export type Bodies = ReadonlyMap<EventId, EventBody>;
 
-/** One message with what is kept about it. With `only`, other events are left out. */
+/** One message with its events, gaps and attempts. With `only`, other events are left out. */
 export function messageShape(
   lane: LaneRecord,
   bodies: Bodies,
