@@ -70,7 +70,10 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
   const leaseAtAccept =
-    claim.mode === "ordinary" && claim.lane === undefined && !isEnough(claimed, claim.limit, claim.maxBytes) && !recoveryDue(lanes);
+    claim.mode === "ordinary" &&
+    claim.lane === undefined &&
+    !isEnough(claimed, claim.limit, claim.maxBytes) &&
+    !recoveryDue(lanes);
   const mode: AcceptMode = { claim: leaseAtAccept ? claim : null, claimed };
   const accepted = acceptAll(lanes, turn, plan, mode);
   const quarantined = turn.quarantines.map(
