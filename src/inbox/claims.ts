@@ -5,7 +5,8 @@ import type { Logger } from "../internal/logger.ts";
 import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { EventId, LaneId } from "./record.ts";
 import type { Run } from "./runner.ts";
-import type { ClaimRequest, InboxStore, Lease, LeaseRef, TurnResult } from "./store.ts";
+import type { ClaimRequest, InboxStore, Lease, TurnResult } from "./store.ts";
+import { MOST_BYTES } from "./store-rules.ts";
 
 // The leases: their slots, their renewal, and the waits until they end.
 
@@ -59,7 +60,7 @@ export class Leases {
   #waiting: HeldLease[] = [];
   readonly #running = new Map<HeldLease, Run | null>();
   /** Their handlers have ended, their effects have not. */
-  readonly #unfinished = new Set<LeaseRef>();
+  readonly #unfinished = new Set<Lease>();
   #averageMs: number | null = null;
   #renewal: Timer | null = null;
 
@@ -91,6 +92,18 @@ export class Leases {
     if (this.#averageMs === null) return concurrency;
     const ahead = Math.ceil((concurrency * AHEAD_MS) / Math.max(this.#averageMs, 0.01));
     return Math.max(concurrency, Math.min(ahead, MOST_HELD));
+  }
+
+  /** How many bytes of bodies may be claimed, by the leases that take slots. 0 or less: none. */
+  get bytesLeft(): number {
+    let left = MOST_BYTES;
+    for (const { lease } of this.#notEnded()) left -= lease.raw.byteLength;
+    for (const lease of this.#unfinished) left -= lease.raw.byteLength;
+    return left;
+  }
+
+  #notEnded(): readonly HeldLease[] {
+    return [...this.#waiting, ...(this.#flow?.held ?? []), ...this.#running.keys()];
   }
 
   of(lane: LaneId): Lease | undefined {
@@ -130,7 +143,7 @@ export class Leases {
   }
 
   /** Its end is not stored yet. It takes a slot, or more would be claimed than can be completed in time. */
-  keepUnfinished(lease: LeaseRef): void {
+  keepUnfinished(lease: Lease): void {
     this.#unfinished.add(lease);
     this.#renewal ??= this.#planRenewal();
   }
@@ -163,7 +176,7 @@ export class Leases {
 
   /** None is held any more, as when the inbox was replaced. Handlers that run are aborted. */
   loseAll(): void {
-    for (const held of [...this.#waiting, ...(this.#flow?.held ?? []), ...this.#running.keys()]) this.#drop(held);
+    for (const held of this.#notEnded()) this.#drop(held);
   }
 
   stopRenewing(): void {
@@ -177,7 +190,7 @@ export class Leases {
 
   /** A lost lease aborts its handler: another worker has the event now, so this one could not commit. */
   async #renew(): Promise<void> {
-    const held = [...this.#waiting, ...(this.#flow?.held ?? []), ...this.#running.keys()];
+    const held = this.#notEnded();
     this.#renewal = held.length + this.#unfinished.size > 0 ? this.#planRenewal() : null;
     // Whether an unfinished one was lost shows when its end is stored.
     const leases = [...held.map(({ lease }) => lease), ...this.#unfinished];

@@ -1,5 +1,6 @@
 /** Moves an inbox from one store to another, such as from a SQLite file to Postgres. */
 import { createHash, type Hash, hash } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
 import { SetupError, StoreError } from "../errors.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { silentLogger } from "../internal/logger.ts";
@@ -11,11 +12,12 @@ import type {
   ImportAnswer,
   ImportPage,
   QuarantineRecord,
+  QuarantineSummary,
   TransferredEvent,
   TransferredLane,
 } from "./record.ts";
-import type { InboxStore } from "./store.ts";
-import { plainText, RECENTLY_MS } from "./store-rules.ts";
+import type { InboxStore, Page } from "./store.ts";
+import { MOST_BYTES, plainText, RECENTLY_MS } from "./store-rules.ts";
 
 export interface CopyOptions {
   /** The old inbox, without a receiver. It is only read, and marked by `move`. Pass it unopened; it is closed at the end. */
@@ -227,7 +229,17 @@ function differs({ from, to }: CopyOptions, source: InboxContent, target: InboxC
 /** The parts of a store that a copy uses. */
 export type CopyStore = Pick<
   InboxStore,
-  "location" | "open" | "close" | "admit" | "export" | "import" | "findQuarantined" | "audit" | "stats" | "markMoved"
+  | "location"
+  | "open"
+  | "close"
+  | "admit"
+  | "export"
+  | "import"
+  | "findQuarantined"
+  | "quarantined"
+  | "audit"
+  | "stats"
+  | "markMoved"
 >;
 
 /** The number of each kind. */
@@ -257,14 +269,37 @@ async function* lanePages(store: CopyStore, after: number): AsyncGenerator<reado
   }
 }
 
-export async function* quarantinePages(store: CopyStore): AsyncGenerator<readonly QuarantineRecord[]> {
-  const limit = QUARANTINED_PER_PAGE;
-  let page = await store.findQuarantined({ limit });
-  yield page.items;
-  while (page.next !== null) {
-    page = await store.findQuarantined({ limit, after: page.next });
-    yield page.items;
+/** All rows of the quarantine, newest first, each with its body. */
+export async function* quarantinedRows(
+  store: Pick<InboxStore, "findQuarantined" | "quarantined">,
+): AsyncGenerator<QuarantineRecord> {
+  for (let after: number | null | undefined; after !== null; ) {
+    const page: Page<QuarantineSummary> = await store.findQuarantined({
+      limit: QUARANTINED_PER_PAGE,
+      ...(after !== undefined && { after }),
+    });
+    for (const { id } of page.items) {
+      const row = await store.quarantined(id);
+      if (row !== null) yield row;
+      // Reading many must not hold up the event loop.
+      await setImmediate();
+    }
+    after = page.next;
   }
+}
+
+/** They are imported together, so their bodies are bounded. */
+export async function* quarantinePages(store: CopyStore): AsyncGenerator<readonly QuarantineRecord[]> {
+  let page: QuarantineRecord[] = [];
+  let bytes = 0;
+  for await (const row of quarantinedRows(store)) {
+    page.push(row);
+    bytes += row.raw?.byteLength ?? 0;
+    if (page.length < QUARANTINED_PER_PAGE && bytes < MOST_BYTES) continue;
+    yield page;
+    [page, bytes] = [[], 0];
+  }
+  yield page;
 }
 
 /**

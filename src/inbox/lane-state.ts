@@ -18,6 +18,7 @@ import type {
   EventId,
   EventRecord,
   EventState,
+  EventSummary,
   GapRecord,
   LaneKey,
   LaneRecord,
@@ -25,6 +26,7 @@ import type {
   Outcome,
 } from "./record.ts";
 import type { Acceptance, ClaimRequest, Failure, Lease, Untaken } from "./store.ts";
+import { EVENTS_BESIDE_CURSOR } from "./store-rules.ts";
 
 /** A record of the contract that its store may write to. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -39,7 +41,7 @@ export interface LaneEvent extends Mutable<Omit<EventRecord, "laneId" | "lane" |
 }
 
 /** A lane with its events. A store that reads it from a database reads everything that the rules look at. */
-export interface LaneState extends Mutable<Omit<LaneRecord, "events" | "gaps" | "attempts">>, Lane {
+export interface LaneState extends Mutable<Omit<LaneRecord, "events" | "more" | "gaps" | "attempts">>, Lane {
   readonly id: LaneRecord["id"];
   events: LaneEvent[];
   gaps: Mutable<GapRecord>[];
@@ -100,6 +102,18 @@ export function isPrunedBehind({ key, cursor, events, gaps }: WholePast, sequenc
   return next <= cursor;
 }
 
+/** The events of a lane that its record shows: see `LaneRecord.more`. */
+export function besideCursor<E extends Pick<LaneEvent, "sequence" | "id">>(
+  events: readonly E[],
+  cursor: number | null,
+) {
+  const sorted = events.toSorted(bySequence);
+  const at = cursor === null ? 0 : sorted.findIndex(({ sequence }) => sequence >= cursor);
+  const middle = at < 0 ? sorted.length : at;
+  const shown = sorted.slice(Math.max(0, middle - EVENTS_BESIDE_CURSOR), middle + EVENTS_BESIDE_CURSOR);
+  return { events: shown, more: shown.length < sorted.length };
+}
+
 /** A stored body with the headers kept next to it. */
 export type Body = Pick<EventRecord, "raw" | "head">;
 
@@ -107,7 +121,15 @@ export type Body = Pick<EventRecord, "raw" | "head">;
 export const NO_BODY: Body = { raw: null, head: null };
 
 /** Field by field: a rest pattern costs ten times as much, and every page of events comes through here. */
+export function toEventSummary(event: LaneEvent): EventSummary {
+  return { ...factsOf(event), hasBody: event.hasBody };
+}
+
 export function toEventRecord(event: LaneEvent, { raw, head }: Body): EventRecord {
+  return { ...factsOf(event), raw, head };
+}
+
+function factsOf(event: LaneEvent) {
   return {
     id: event.id,
     laneId: event.lane.id,
@@ -132,8 +154,6 @@ export function toEventRecord(event: LaneEvent, { raw, head }: Body): EventRecor
     error: event.error,
     trace: event.trace,
     digest: event.digest,
-    raw,
-    head,
   };
 }
 
@@ -142,6 +162,8 @@ export interface Claimed {
   readonly leased: Leased<LaneEvent>[];
   readonly retired: LaneEvent[];
   readonly untaken: Untaken[];
+  /** Of the bodies of what is leased and retired. */
+  bytes: number;
 }
 
 /** Answers the rules from loaded lanes. What changed is in the objects; the store writes it when all is decided. */
@@ -177,11 +199,15 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
     return event;
   }
 
-  claim(lane: LaneState, request: ClaimRequest, claimed: Claimed): void {
+  /** @param bytesOf - the size of an event's body */
+  claim(lane: LaneState, request: ClaimRequest, claimed: Claimed, bytesOf: (event: LaneEvent) => number): void {
     const claim = this.rules.claim(lane, request);
-    if (claim?.kind === "leased") claimed.leased.push(claim);
-    else if (claim?.kind === "retired") claimed.retired.push(claim.event);
-    else if (claim !== null) claimed.untaken.push(untakenOf(lane, claim, this.names(lane, claim.event)));
+    if (claim === null) return;
+    const { event } = claim;
+    if (claim.kind === "untaken") return void claimed.untaken.push(untakenOf(lane, claim, this.names(lane, event)));
+    if (claim.kind === "leased") claimed.leased.push(claim);
+    else claimed.retired.push(event);
+    claimed.bytes += bytesOf(event);
   }
 
   order({ key }: LaneState): LaneOrder | null {

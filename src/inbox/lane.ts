@@ -122,6 +122,21 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
     return this.#take(lane, arming.head, arming.missing, request);
   }
 
+  /** The event that `claim` would lease or retire. Null if the lane waits, or no handler takes its head. Changes nothing. */
+  claimable(lane: L, { maxAttempts, takes }: ClaimRequest): E | null {
+    const port = this.#port;
+    const event = lane.leased === null ? this.#dueHead(lane) : port.event(lane, lane.leased);
+    if (event?.state !== "pending") return null;
+    if (event.attempts >= maxAttempts) return event;
+    const { key, eventType } = port.names(lane, event);
+    return takes(key, eventType, isLate(port.order(lane), lane, event)) ? event : null;
+  }
+
+  #dueHead(lane: L): E | null {
+    const arming = this.arm(lane, this.#port.heads(lane));
+    return arming.status === "ready" ? arming.head : null;
+  }
+
   #take(lane: L, event: E, missing: Missing | null, request: ClaimRequest): ClaimedHead<E> {
     if (event.attempts >= request.maxAttempts) return this.#retire(lane, event, request.onDead);
     const { key, eventType } = this.#port.names(lane, event);

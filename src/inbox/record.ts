@@ -143,6 +143,18 @@ export interface EventRecord {
   readonly head: string | null;
 }
 
+/** An event without its body, which may be large: what lists and lanes hold. */
+export interface EventSummary extends Omit<EventRecord, "raw" | "head"> {
+  /** False once the body is pruned or erased. */
+  readonly hasBody: boolean;
+}
+
+/** An event's body, as `EventRecord` has it. */
+export interface EventBody {
+  readonly raw: Uint8Array;
+  readonly head: string | null;
+}
+
 /** A stored body that is not a valid event. */
 export interface QuarantineRecord {
   readonly id: number;
@@ -166,6 +178,12 @@ export interface QuarantineRecord {
   readonly head: string | null;
 }
 
+/** A row of the quarantine without its body: what lists hold. */
+export interface QuarantineSummary extends Omit<QuarantineRecord, "raw" | "head"> {
+  /** The size of the body. Null once erased. */
+  readonly bytes: number | null;
+}
+
 /** A range of sequences that did not arrive in time. */
 export interface GapRecord {
   readonly from: number;
@@ -185,7 +203,7 @@ export interface AttemptRecord {
   readonly error: string;
 }
 
-/** A lane with everything in it: the history of one message. */
+/** A lane with what is in it: the history of one message. */
 export interface LaneRecord {
   readonly id: LaneId;
   readonly key: LaneKey;
@@ -196,14 +214,17 @@ export interface LaneRecord {
   readonly gapSince: number | null;
   readonly peer: string | null;
   readonly externalReference: string | null;
-  /** In ascending (sequence, id). */
-  readonly events: readonly EventRecord[];
+  /** In ascending (sequence, id), without their bodies. Of a lane with more than 1,000, those next to its cursor: see `more`. */
+  readonly events: readonly EventSummary[];
+  /** It has more events: of those from its cursor on, and of those before it, `events` has at most 500 each, the nearest. */
+  readonly more: boolean;
   readonly gaps: readonly GapRecord[];
+  /** Of `events`. */
   readonly attempts: readonly AttemptRecord[];
 }
 
 /** A lane without its events: a row of a list. */
-export interface LaneSummary extends Omit<LaneRecord, "events" | "gaps" | "attempts"> {
+export interface LaneSummary extends Omit<LaneRecord, "events" | "more" | "gaps" | "attempts"> {
   /** The event that was accepted last. */
   readonly newest: Pick<EventRecord, "id" | "eventType" | "sequence" | "acceptedAt" | "state">;
 }
@@ -291,7 +312,7 @@ export interface TransferredEvent extends Omit<EventRecord, "laneId" | "lane"> {
 }
 
 /** A lane without a lease, because its process has stopped. Its event is ready, and keeps its attempts. */
-export interface TransferredLane extends Omit<LaneRecord, "status" | "events"> {
+export interface TransferredLane extends Omit<LaneRecord, "status" | "events" | "more"> {
   readonly status: Exclude<LaneStatus, "leased">;
   /** In ascending (sequence, id). */
   readonly events: readonly TransferredEvent[];

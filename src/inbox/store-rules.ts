@@ -104,14 +104,39 @@ export function noInbox(location: string): SetupError {
  */
 export const ENDED_PER_CLAIM = 256;
 
+/**
+ * Bodies that are held or read together: no other is added once they have so many bytes, so that with one of the largest bodies they take
+ * no more than this and its size.
+ */
+export const MOST_BYTES = 16 * 1024 * 1024;
+
+/** A lane's record has at most so many of its events from its cursor on, and so many of those before it. */
+export const EVENTS_BESIDE_CURSOR = 500;
+
+/** Rows up to the one with which their bodies reach `MOST_BYTES`. */
+export function withinBytes<Row>(rows: readonly Row[], bytesOf: (row: Row) => number): readonly Row[] {
+  let bytes = 0;
+  for (const [index, row] of rows.entries()) {
+    bytes += bytesOf(row);
+    if (bytes >= MOST_BYTES) return rows.slice(0, index + 1);
+  }
+  return rows;
+}
+
+/** As many bytes as there are. */
+export const NO_BOUND = Number.MAX_SAFE_INTEGER;
+
 interface Found {
   readonly leased: readonly unknown[];
   readonly retired: readonly unknown[];
   readonly untaken: readonly unknown[];
+  /** Of the bodies of what is leased and retired. */
+  readonly bytes: number;
 }
 
 /** How many more lanes a claim of up to `limit` may read, given what it has found. 0 or less: none. */
-export function roomLeft({ leased, retired, untaken }: Found, limit: number): number {
+export function roomLeft({ leased, retired, untaken, bytes }: Found, limit: number, maxBytes = NO_BOUND): number {
+  if (bytes >= maxBytes) return 0;
   return Math.min(limit - leased.length, ENDED_PER_CLAIM - retired.length - untaken.length);
 }
 

@@ -3,9 +3,11 @@ import type { Clock } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import type {
   AuditRecord,
+  EventBody,
   EventId,
   EventRecord,
   EventState,
+  EventSummary,
   Heartbeat,
   ImportAnswer,
   ImportPage,
@@ -21,6 +23,7 @@ import type {
   OnDead,
   Outcome,
   QuarantineRecord,
+  QuarantineSummary,
   TransferredLane,
 } from "./record.ts";
 
@@ -82,12 +85,16 @@ export interface InboxStore<Tx = unknown> {
   onWake?(listener: () => void): () => void;
 
   /** Events by filter, newest first by default. At most `limit`. */
-  find(query: EventQuery): Promise<Page<EventRecord>>;
+  find(query: EventQuery): Promise<Page<EventSummary>>;
   /** Lanes by filter, newest first. At most `limit`. Each lane is read at one moment, but a page need not be. */
   findLanes(query: LaneQuery): Promise<Page<LaneSummary>>;
-  findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
-  /** One lane with everything in it, or null. */
+  findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineSummary>>;
+  /** One lane with its events, or null. */
   lane(ref: LaneKey | LaneId): Promise<LaneRecord | null>;
+  /** The bodies of events, in the order of `events`, and none after the one that reaches `maxBytes`. Leaves out those that are pruned or erased. */
+  bodies(events: readonly EventId[], maxBytes: number): Promise<ReadonlyMap<EventId, EventBody>>;
+  /** One row of the quarantine with its body, or null. */
+  quarantined(id: number): Promise<QuarantineRecord | null>;
   /** Does an operator's act, and writes an audit row in the same transaction, or in the last one if erasing takes several. */
   act(act: Act, by: string): Promise<ActResult>;
   /** The newest `limit` audit rows, newest first. */
@@ -97,8 +104,8 @@ export interface InboxStore<Tx = unknown> {
   /** Removes rows past their retention, at most `policy.batch` of each kind. */
   prune(policy: PrunePolicy): Promise<PruneResult>;
   /**
-   * Up to `limit` lanes with ids above `after` (0 for the first page), in ascending order of ids, with everything kept about them. Changes
-   * nothing. A copy calls it while no receiver works on the inbox; an export of a person's data at any time. Pages need not be consistent
+   * Up to `limit` lanes with ids above `after` (0 for the first page), in ascending order of ids, with everything kept about them. None
+   * after the one whose bodies reach `MOST_BYTES`, so there may be more although there are fewer than `limit`. Changes nothing. A copy calls it while no receiver works on the inbox; an export of a person's data at any time. Pages need not be consistent
    * with each other.
    */
   export(after: LaneId, limit: number): Promise<readonly TransferredLane[]>;
@@ -220,6 +227,8 @@ export interface ClaimRequest {
    * until then, and neither failed nor are replays. The others are due lanes, oldest first. Default 0.
    */
   readonly fresh?: number;
+  /** Nothing more is claimed once the claimed bodies have so many bytes. The one that reaches it is the last, so that one of any size is claimed. Default: no bound. */
+  readonly maxBytes?: number;
   /** Claim only this lane. Accepted events are then not leased. */
   readonly lane?: LaneId;
   /** Whether this process takes an event. One that it does not take ends in the claim, without a lease. */

@@ -27,6 +27,7 @@ import { explained, placeFields } from "./masking.ts";
 import type { EventId, LaneId } from "./record.ts";
 import { failed, Runner, type RunnerOptions, type Verdict } from "./runner.ts";
 import type { ClaimRequest, InboxStore, Lease, SettleResult, Takes, TurnResult } from "./store.ts";
+import { NO_BOUND } from "./store-rules.ts";
 
 /** A lane that is due now may be another process's: a drain that waits does not ask for it all the time. */
 const SHORTEST_WAIT_MS = 10;
@@ -258,14 +259,15 @@ export class Worker<Tx> implements ClaimDriver {
     const base = { leaseMs, maxAttempts, onDead, takes };
     if (onDemand !== null) return { ...base, limit: 1, ...onDemand };
     if (this.#recovery.wantsClaim && this.#isActive()) return { ...base, limit: 1, mode: "recover" };
-    const limit = this.#freeSlots(this.#onDemand.takeOwed());
-    return { ...base, limit, mode: "ordinary", ...this.#backlog.shareOf(limit) };
+    const bytesLeft = this.#leases.bytesLeft;
+    const limit = this.#freeSlots(this.#onDemand.takeOwed(), bytesLeft > 0);
+    return { ...base, limit, mode: "ordinary", maxBytes: Math.max(1, bytesLeft), ...this.#backlog.shareOf(limit) };
   }
 
   claimed(result: TurnResult, request: ClaimRequest, parsed: (acceptIndex: number) => object | null): void {
     const wanted = this.#areWanted(result.leases.length, request);
     if (request.mode === "ordinary" && request.lane === undefined)
-      this.#backlog.claimed(result.leases, request.limit, this.#options.clock.now());
+      this.#backlog.claimed(result.leases, isUsedUp(request, result.leases), this.#options.clock.now());
     const { entries, instruments } = this.#registered;
     for (const record of result.retired) reportRetired(record, this.#events, entries);
     for (const untaken of result.untaken) reportUntaken(untaken, this.#events, instruments);
@@ -301,22 +303,24 @@ export class Worker<Tx> implements ClaimDriver {
   }
 
   /** Lanes that are due, or become due, need a batch, an unfinished settle or a timer that comes back to them. */
-  #planNext({ leases, retired, untaken }: TurnResult, { limit, mode, lane }: ClaimRequest): void {
+  #planNext({ leases, retired, untaken }: TurnResult, request: ClaimRequest): void {
+    const { mode, lane } = request;
     const ended = retired.length + untaken.length;
     if (this.#onDemand.hasClaims && this.#mayClaimOnDemand()) this.groupCommit.poke();
     // A claim of one lane, or of an expired lease that was gone, shows nothing about other lanes. After one that ended events there may be more.
     if (lane !== undefined || ended > 0 || (mode === "recover" && leases.length === 0)) this.#poke();
-    const exhausted = mode === "ordinary" && lane === undefined && ended === 0 && leases.length < limit;
+    const exhausted = mode === "ordinary" && lane === undefined && ended === 0 && !isUsedUp(request, leases);
     this.#mayBeMore = !exhausted;
     if (exhausted && !this.#recovery.isInProgress) this.#drains.nothingReady();
     if (this.#breaker.isOpen) this.#drains.endAll();
     if (this.#started && (exhausted || this.#breaker.isOpen)) this.#dueTimer.plan(this.#breaker.isOpen ? PROBE_MS : 0);
   }
 
-  #freeSlots(least: number): number {
+  /** @param hasRoom - for the bytes of another body */
+  #freeSlots(least: number, hasRoom: boolean): number {
     if (!this.#isActive() || this.#recovery.isInProgress) return 0;
     if (this.#breaker.isOpen) return this.#leases.isEmpty && this.#breaker.takeProbe() ? 1 : 0;
-    const wanted = Math.max(least, this.#leases.capacity - this.#leases.slotsTaken);
+    const wanted = Math.max(least, hasRoom ? this.#leases.capacity - this.#leases.slotsTaken : 0);
     const free = this.#flow === null ? wanted : Math.min(wanted, this.#flow.room);
     return this.#started ? free : Math.min(free, this.#drains.remaining);
   }
@@ -445,6 +449,11 @@ export class Worker<Tx> implements ClaimDriver {
   }
 }
 
+/** Whether a claim took as much as it could, so that more may be due. */
+function isUsedUp({ limit, maxBytes = NO_BOUND }: ClaimRequest, leases: readonly Lease[]): boolean {
+  return leases.length >= limit || leases.reduce((sum, { raw }) => sum + raw.byteLength, 0) >= maxBytes;
+}
+
 /** The lanes that were parked while a drain ran, and when each is due, monotonic. */
 class Parked {
   readonly #dueAt = new Map<LaneId, number>();
@@ -492,8 +501,8 @@ class Backlog {
   #credit = 0;
 
   /** A claim came back. */
-  claimed(leases: readonly Lease[], limit: number, now: number): void {
-    if (leases.length < limit) this.#isThere = false;
+  claimed(leases: readonly Lease[], isUsedUp: boolean, now: number): void {
+    if (!isUsedUp) this.#isThere = false;
     else if (!leases.every((lease) => isFreshEvent(lease, now))) this.#isThere = true;
   }
 

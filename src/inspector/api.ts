@@ -112,6 +112,8 @@ export interface Message {
   readonly peer: string | null;
   readonly externalReference: string | null;
   readonly events: readonly MessageEvent[];
+  /** It has more events: `events` are those next to its cursor. */
+  readonly more: boolean;
   readonly drawing: Drawing;
   readonly revealed: boolean;
 }
@@ -122,8 +124,9 @@ export interface MessageEvent extends EventShape {
   readonly trace: string | null;
   /** SHA-256 of the exact body, hexadecimal. Null unless revealed: a reader who knows the rest of the body could guess a number with it. */
   readonly digest: string | null;
-  /** Length of the body in bytes; 0 after it was pruned. */
+  /** Length of the body in bytes; 0 without one. */
   readonly bytes: number;
+  /** Null after it was pruned, and if it was left out because the bodies of newer events have 16 MiB. */
   readonly body: ShownBody | null;
 }
 

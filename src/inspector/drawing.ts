@@ -2,8 +2,16 @@
 
 import { gapBefore } from "../inbox/gap.ts";
 import { isSharedLane, type LaneOrder, ORDERS } from "../inbox/lane-key.ts";
-import type { AttemptRecord, EventId, EventRecord, GapRecord, LaneRecord, QuarantineRecord } from "../inbox/record.ts";
-import { type BodyView, bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
+import type {
+  AttemptRecord,
+  EventId,
+  EventSummary,
+  GapRecord,
+  LaneRecord,
+  QuarantineRecord,
+  QuarantineSummary,
+} from "../inbox/record.ts";
+import { type Bodies, type BodyView, bodyShape, eventShape, laneShape, quarantineShape } from "../receiver/shown.ts";
 import { isTerminal } from "../service/parse.ts";
 import type {
   Drawing,
@@ -43,7 +51,7 @@ export function drawMessage(lane: LaneRecord, now: number): Drawing {
   };
 }
 
-function drawEvent(scene: Scene, gaps: Gaps, event: EventRecord): Omit<DrawnEvent, "arrival" | "handling"> {
+function drawEvent(scene: Scene, gaps: Gaps, event: EventSummary): Omit<DrawnEvent, "arrival" | "handling"> {
   const { id, eventType, state, outcome, forced, conflict, duplicates } = event;
   const sequence = scene.places?.get(event) ?? event.sequence;
   const { acceptedAt, startedAt, finishedAt } = event;
@@ -72,13 +80,13 @@ interface Scene {
   readonly lane: LaneRecord;
   readonly order: LaneOrder | null;
   /** Of a lane without numbers of its own: the place of each event, from 1. */
-  readonly places: ReadonlyMap<EventRecord, number> | null;
+  readonly places: ReadonlyMap<EventSummary, number> | null;
   /** In the order of their arrival. */
-  readonly arrivals: readonly EventRecord[];
+  readonly arrivals: readonly EventSummary[];
   /** In the order of their first attempts. */
-  readonly handOuts: readonly EventRecord[];
+  readonly handOuts: readonly EventSummary[];
   /** The events that were below the cursor when they arrived, also after a replay. */
-  readonly late: ReadonlySet<EventRecord>;
+  readonly late: ReadonlySet<EventSummary>;
   /** Failed attempts by event, ascending. */
   readonly failures: ReadonlyMap<EventId, readonly AttemptRecord[]>;
 }
@@ -99,31 +107,31 @@ function sceneOf(lane: LaneRecord): Scene {
   };
 }
 
-function bySequence(a: EventRecord, b: EventRecord): number {
+function bySequence(a: EventSummary, b: EventSummary): number {
   return a.sequence - b.sequence || a.id - b.id;
 }
 
 /** The order in which waiting events are handled: late events last, the others by sequence. */
-function byTurn(a: EventRecord, b: EventRecord): number {
+function byTurn(a: EventSummary, b: EventSummary): number {
   return Number(a.late) - Number(b.late) || bySequence(a, b);
 }
 
 /** When its wait ended; null while it waits. */
-function waitedUntil({ startedAt, finishedAt }: EventRecord): number | null {
+function waitedUntil({ startedAt, finishedAt }: EventSummary): number | null {
   return startedAt ?? finishedAt;
 }
 
 /** Pending, and never passed to a handler. */
-function isWaiting({ state, startedAt }: EventRecord): boolean {
+function isWaiting({ state, startedAt }: EventSummary): boolean {
   return state === "pending" && startedAt === null;
 }
 
-function wasHandedOut(event: EventRecord): event is EventRecord & { readonly startedAt: number } {
+function wasHandedOut(event: EventSummary): event is EventSummary & { readonly startedAt: number } {
   return event.startedAt !== null;
 }
 
 /** A replay removes the mark `late`. Then an event was late if a later one had started before it arrived. */
-function cameLate(lane: LaneRecord, event: EventRecord): boolean {
+function cameLate(lane: LaneRecord, event: EventSummary): boolean {
   if (event.late || event.state === "late") return true;
   if (!event.forced || ORDERS[lane.key.tag] === null) return false;
   const { sequence, acceptedAt, startedAt } = event;
@@ -148,7 +156,7 @@ function failuresOf(attempts: readonly AttemptRecord[]): ReadonlyMap<EventId, re
 
 /** A missing event that arrived while a later event still waited for it. */
 interface Filling {
-  readonly event: EventRecord;
+  readonly event: EventSummary;
   /** When the first of the later events had arrived. */
   readonly since: number;
 }
@@ -173,7 +181,7 @@ function drawGaps(scene: Scene, { fillings, skipped, open }: Gaps): readonly Dra
 }
 
 /** Returns true if `event` waited for the missing events of the skipped `gap`: as the first after it, or behind that one. */
-function waitedThrough(event: EventRecord, { to, skippedAt }: GapRecord): boolean {
+function waitedThrough(event: EventSummary, { to, skippedAt }: GapRecord): boolean {
   const until = waitedUntil(event);
   if (event.sequence <= to || (until !== null && until < skippedAt)) return false;
   // The next gap can begin in the same millisecond in which one is skipped.
@@ -181,7 +189,7 @@ function waitedThrough(event: EventRecord, { to, skippedAt }: GapRecord): boolea
 }
 
 /** Returns true if `event` waited for `filling`. */
-function waitedFor(event: EventRecord, filling: EventRecord): boolean {
+function waitedFor(event: EventSummary, filling: EventSummary): boolean {
   if (event.sequence <= filling.sequence || event.id > filling.id) return false;
   const until = waitedUntil(event);
   return until === null || until >= filling.acceptedAt;
@@ -189,7 +197,7 @@ function waitedFor(event: EventRecord, filling: EventRecord): boolean {
 
 function fillingsOf({ arrivals, late }: Scene): readonly Filling[] {
   const known = new Set<number>();
-  const waiting: EventRecord[] = [];
+  const waiting: EventSummary[] = [];
   const fillings: Filling[] = [];
   for (const event of arrivals) {
     if (late.has(event)) continue;
@@ -240,7 +248,7 @@ function openGap({ lane, late }: Scene): Gaps["open"] {
 }
 
 /** The store does not know a receiver's `firstSequence`: taken as 1, unless a waiting event is below. */
-function positionOf(lane: LaneRecord, head: EventRecord) {
+function positionOf(lane: LaneRecord, head: EventSummary) {
   const settled = new Set(lane.events.filter(({ state }) => state !== "pending").map(({ sequence }) => sequence));
   return {
     order: "sequence" as const,
@@ -251,12 +259,12 @@ function positionOf(lane: LaneRecord, head: EventRecord) {
 }
 
 /** Why an event was not handled at once: what still holds it, otherwise what held it. */
-function holdOf(scene: Scene, gaps: Gaps, event: EventRecord): DrawnHold | null {
+function holdOf(scene: Scene, gaps: Gaps, event: EventSummary): DrawnHold | null {
   if (event.outcome === "filtered" || event.state === "late") return null;
   return presentHold(scene, gaps, event) ?? gapHold(scene, gaps, event) ?? turnHold(scene, event);
 }
 
-function presentHold({ lane, order, late }: Scene, { open }: Gaps, event: EventRecord): DrawnHold | null {
+function presentHold({ lane, order, late }: Scene, { open }: Gaps, event: EventSummary): DrawnHold | null {
   if (!isWaiting(event)) return null;
   const since = event.acceptedAt;
   if (lane.status === "blocked") return { reason: "blocked", from: null, to: null, since, until: null };
@@ -270,7 +278,7 @@ function presentHold({ lane, order, late }: Scene, { open }: Gaps, event: EventR
 }
 
 /** The sequences that were missing before it, until the last of them arrived or was skipped. */
-function gapHold({ late }: Scene, { fillings, skipped }: Gaps, event: EventRecord): DrawnHold | null {
+function gapHold({ late }: Scene, { fillings, skipped }: Gaps, event: EventSummary): DrawnHold | null {
   if (late.has(event)) return null;
   const filled = fillings.filter((filling) => waitedFor(event, filling.event)).map((filling) => filling.event);
   const givenUp = skipped.filter((gap) => waitedThrough(event, gap));
@@ -286,7 +294,7 @@ function gapHold({ late }: Scene, { fillings, skipped }: Gaps, event: EventRecor
 }
 
 /** Waited for events that started before it, and were finished only after it had arrived. */
-function turnHold(scene: Scene, event: EventRecord): DrawnHold | null {
+function turnHold(scene: Scene, event: EventSummary): DrawnHold | null {
   const { acceptedAt: since } = event;
   const end = waitedUntil(event);
   if (end === null) return null;
@@ -300,7 +308,7 @@ function turnHold(scene: Scene, event: EventRecord): DrawnHold | null {
 }
 
 /** A replay overwrites when an event had finished before. If it had failed, the time of its last failure remains. */
-function endedBy({ failures }: Scene, { id, finishedAt }: EventRecord, by: number): number | null {
+function endedBy({ failures }: Scene, { id, finishedAt }: EventSummary, by: number): number | null {
   if (finishedAt !== null && finishedAt <= by) return finishedAt;
   return failures.get(id)?.findLast(({ at }) => at <= by)?.at ?? null;
 }
@@ -321,28 +329,28 @@ function endOf(lane: LaneRecord): DrawnEnd {
 }
 
 /** A lane without order holds one event, and ends with it. Only a message has types that end it. */
-function ends({ key }: LaneRecord, { eventType }: EventRecord): boolean {
+function ends({ key }: LaneRecord, { eventType }: EventSummary): boolean {
   const order = ORDERS[key.tag];
   return order === null || (order === "sequence" && isTerminal(eventType));
 }
 
-function isDead({ state }: EventRecord): boolean {
+function isDead({ state }: EventSummary): boolean {
   return state === "dead";
 }
 
 /** A message as it is shown: masked unless it is revealed. */
-export function shownMessage(lane: LaneRecord, now: number, view: BodyView): Message {
+export function shownMessage(lane: LaneRecord, bodies: Bodies, now: number, view: BodyView): Message {
   const { gapSince: _, ...facts } = laneShape(lane, view.reveal);
   return {
     ...facts,
-    events: lane.events.map((event) => shownEvent(event, view)),
+    events: lane.events.map((event) => shownEvent(event, bodies.get(event.id)?.raw ?? null, view)),
     drawing: drawMessage(lane, now),
     revealed: view.reveal,
   };
 }
 
-function shownEvent(event: EventRecord, view: BodyView): MessageEvent {
-  const { trace, digest, raw } = event;
+function shownEvent(event: EventSummary, raw: Uint8Array | null, view: BodyView): MessageEvent {
+  const { trace, digest } = event;
   return {
     ...eventShape(event, view.reveal),
     trace,
@@ -352,7 +360,7 @@ function shownEvent(event: EventRecord, view: BodyView): MessageEvent {
   };
 }
 
-export function listedQuarantined(row: QuarantineRecord): QuarantineShape {
+export function listedQuarantined(row: QuarantineSummary | QuarantineRecord): QuarantineShape {
   return { ...quarantineShape(row), digest: null };
 }
 

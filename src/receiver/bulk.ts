@@ -4,7 +4,7 @@
  */
 import { isHeld } from "../inbox/lane-port.ts";
 import { isPrunedBehind } from "../inbox/lane-state.ts";
-import type { EventId, EventRecord, EventState, LaneId, LaneRecord } from "../inbox/record.ts";
+import type { EventId, EventState, EventSummary, LaneId, LaneRecord } from "../inbox/record.ts";
 import type { Act, ActResult, EventQuery, Page } from "../inbox/store.ts";
 import { type Clock, sleep } from "../internal/clock.ts";
 import {
@@ -154,14 +154,13 @@ function nextLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Small, because bodies are read too, and each may have a megabyte. */
 const EVENTS_PER_PAGE = 100;
 
 /** Which events; dead letters unless `states` says otherwise. All filters must match. */
 export type BulkQuery = EventFilter;
 
 interface Finder {
-  find(query: Partial<EventQuery>): Promise<Page<EventRecord>>;
+  find(query: Partial<EventQuery>): Promise<Page<EventSummary>>;
 }
 
 /** The newest event, for `upTo`; 0 while there is none. */
@@ -181,7 +180,7 @@ async function* matching(
   query: BulkQuery,
   allowed: readonly EventState[],
   upTo: EventId = Number.MAX_SAFE_INTEGER,
-): AsyncGenerator<EventRecord> {
+): AsyncGenerator<EventSummary> {
   checkEventFilter(query);
   const { states = ["dead"], ...filters } = query;
   if (!Array.isArray(states) || !states.every((state) => allowed.includes(state)))
@@ -218,9 +217,7 @@ export interface Actor extends Finder {
 }
 
 /** The facts that are kept of each event that matched. */
-interface Target extends Pick<EventRecord, "id" | "laneId" | "sequence" | "state" | "finishedAt" | "attempts"> {
-  readonly hasBody: boolean;
-}
+type Target = Pick<EventSummary, "id" | "laneId" | "sequence" | "state" | "finishedAt" | "attempts" | "hasBody">;
 
 /** The states that the work applies to. */
 export const REPLAYABLE: readonly EventState[] = ["done", "dead", "late", "discarded"];
@@ -272,10 +269,10 @@ async function targetsOf(
 ): Promise<readonly Target[]> {
   const targets: Target[] = [];
   const events = matching(inbox, query, allowed, upTo);
-  for await (const { id, laneId, sequence, state, finishedAt, attempts, raw } of events) {
+  for await (const { id, laneId, sequence, state, finishedAt, attempts, hasBody } of events) {
     // Finding a million takes half a minute.
     signal?.throwIfAborted();
-    targets.push({ id, laneId, sequence, state, finishedAt, attempts, hasBody: raw !== null });
+    targets.push({ id, laneId, sequence, state, finishedAt, attempts, hasBody });
   }
   // Found in the order of their ids, which the sort keeps among those of one sequence.
   return targets.sort((a, b) => a.laneId - b.laneId || a.sequence - b.sequence);
@@ -327,7 +324,7 @@ export async function groupByError(inbox: Finder, query: BulkQuery): Promise<rea
   return [...groups.values()].sort((a, b) => b.count - a.count || b.newestAt - a.newestAt);
 }
 
-function groupOf({ id, errorCode, error, finishedAt, acceptedAt }: EventRecord): ErrorGroup {
+function groupOf({ id, errorCode, error, finishedAt, acceptedAt }: EventSummary): ErrorGroup {
   const at = finishedAt ?? acceptedAt;
   return { errorCode, error: error && shapeOf(error), count: 1, oldestAt: at, newestAt: at, exampleId: id };
 }

@@ -2,23 +2,28 @@
 
 import { isUtf8 } from "node:buffer";
 import { OncehookError } from "../errors.ts";
+import { quarantinedRows } from "../inbox/copy.ts";
 import type { Released } from "../inbox/handlers.ts";
 import { isOfSource, isSharedLane, LANE_TAGS } from "../inbox/lane-key.ts";
 import type {
   AttemptRecord,
   AuditRecord,
+  EventBody,
   EventId,
   EventRecord,
+  EventSummary,
   InboxStats,
   LaneId,
   LaneKey,
   LaneRecord,
   LaneSummary,
   QuarantineRecord,
+  QuarantineSummary,
   TransferredEvent,
   TransferredLane,
 } from "../inbox/record.ts";
 import type { Act, ActResult, EventQuery, InboxStore, LaneQuery, Page, QuarantineQuery } from "../inbox/store.ts";
+import { MOST_BYTES } from "../inbox/store-rules.ts";
 import { createSubjectTest, type Subject } from "../inbox/subject.ts";
 import type { Clock } from "../internal/clock.ts";
 import {
@@ -42,7 +47,6 @@ import {
   checkLane,
   checkSubject,
   eventQuery,
-  findQuarantinedById,
   laneQuery,
   quarantineQuery,
 } from "./queries.ts";
@@ -77,8 +81,8 @@ export class InboxOperator {
     this.#inbox = inbox;
   }
 
-  /** Events that match all filters, newest first; 100 unless `limit` (1 to 1,000) sets another number. */
-  async find(query: Partial<EventQuery> = {}): Promise<Page<EventRecord>> {
+  /** Events that match all filters, without their bodies, newest first; 100 unless `limit` (1 to 1,000) sets another number. */
+  async find(query: Partial<EventQuery> = {}): Promise<Page<EventSummary>> {
     const asked = eventQuery(query);
     return (await this.#open()).find(asked);
   }
@@ -95,15 +99,28 @@ export class InboxOperator {
     return (await this.#open()).findLanes(asked);
   }
 
-  async findQuarantined(query: Partial<QuarantineQuery> = {}): Promise<Page<QuarantineRecord>> {
+  /** Rows of the quarantine, without their bodies, newest first; 100 unless `limit` (1 to 1,000) sets another number. */
+  async findQuarantined(query: Partial<QuarantineQuery> = {}): Promise<Page<QuarantineSummary>> {
     const asked = quarantineQuery(query);
     return (await this.#open()).findQuarantined(asked);
   }
 
-  /** Everything about one message. Null if the inbox does not know it. */
+  /** One message, without the bodies of its events. Null if the inbox does not know it. Of a long lane it has up to 1,000 events: see `more`. */
   async lane(ref: LaneKey | LaneId): Promise<LaneRecord | null> {
     checkLane(ref);
     return (await this.#open()).lane(ref);
+  }
+
+  /**
+   * The bodies of events, in the order of `events`, and none after the one with which they reach 16 MiB. One alone is always read, unless it
+   * is pruned or erased.
+   *
+   * @example
+   * const body = (await inbox.bodies([event.id])).get(event.id);
+   */
+  async bodies(events: readonly EventId[]): Promise<ReadonlyMap<EventId, EventBody>> {
+    for (const id of events) checkId("event", id);
+    return (await this.#open()).bodies(events, MOST_BYTES);
   }
 
   async stats(): Promise<InboxStats> {
@@ -210,7 +227,7 @@ export class InboxOperator {
   /** A quarantined body, and the event that its replay would accept. Null if there is no such body. */
   async quarantined(id: number): Promise<{ readonly row: QuarantineRecord; readonly released: Released } | null> {
     checkId("quarantine", id);
-    const row = await findQuarantinedById(await this.#open(), id);
+    const row = await (await this.#open()).quarantined(id);
     return row === null ? null : { row, released: this.#inbox().release(row) };
   }
 
@@ -259,7 +276,6 @@ export class InboxOperator {
 
 const LANES_PER_LIST = 1_000;
 const LANES_PER_PAGE = 250;
-const QUARANTINED_PER_PAGE = 100;
 
 /** A body as JSON can hold it: as text, or in base64 if it is not UTF-8. */
 export type ExportedBody = { readonly text: string } | { readonly base64: string };
@@ -297,7 +313,7 @@ export interface ExportedQuarantine
 export type SubjectRecord = ExportedEvent | ExportedQuarantine;
 
 /** The methods of a store that it uses. */
-export type SubjectStore = Pick<InboxStore, "export" | "find" | "findLanes" | "findQuarantined">;
+export type SubjectStore = Pick<InboxStore, "export" | "find" | "findLanes" | "findQuarantined" | "quarantined">;
 
 /** Erased rows name nobody, and are not exported. The event loop runs between two pages. */
 export async function* exportSubject(store: SubjectStore, subject: Subject): AsyncGenerator<SubjectRecord, void> {
@@ -310,8 +326,7 @@ export async function* exportSubject(store: SubjectStore, subject: Subject): Asy
       : lane.events;
     for (const event of own) if (holdsData(lane, event)) yield exportedEvent(lane, event);
   }
-  const quarantined = allPages((page) => store.findQuarantined({ ...page, limit: QUARANTINED_PER_PAGE }));
-  for await (const { id, reason, state, signedAt, acceptedAt, raw, head } of quarantined) {
+  for await (const { id, reason, state, signedAt, acceptedAt, raw, head } of quarantinedRows(store)) {
     if (raw === null || !isNamedIn(raw)) continue;
     const row = { id, reason, state, signedAt, acceptedAt, body: exportedBody(raw) };
     yield { kind: "quarantined", ...row, ...exportedHeaders(head) };
@@ -344,10 +359,13 @@ async function* lanesOf(store: SubjectStore, ids: readonly LaneId[]): AsyncGener
     const first = ids[at] ?? 0;
     let last = first;
     for (; (ids[at] ?? Number.POSITIVE_INFINITY) < first + LANES_PER_PAGE; at++) last = ids[at] ?? last;
-    const lanes = await store.export(first - 1, last - first + 1);
-    // If lanes in between were removed, the page has some of the next ones.
-    yield* lanes.filter(({ id }) => id <= last && wanted.has(id));
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    for (let next = first; next <= last; ) {
+      const lanes = await store.export(next - 1, last - next + 1);
+      // If lanes in between were removed, the page has some of the next ones. If bodies are large, it has fewer.
+      yield* lanes.filter(({ id }) => id <= last && wanted.has(id));
+      next = (lanes.at(-1)?.id ?? last) + 1;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
   }
 }
 

@@ -31,7 +31,7 @@ export interface CommonOptions<Tx = unknown> {
    */
   readonly ack?: "stored" | "handled";
   /**
-   * Handlers that run at once in this process. 1 to 1,000. Default 8. As an object it also bounds how many run for one source or one key, such
+   * Handlers that run at once in this process, fewer while bodies have 16 MiB together. 1 to 1,000. Default 8. As an object it also bounds how many run for one source or one key, such
    * as a customer: `{ each: 2, per: "source" }`.
    */
   readonly concurrency?: number | ConcurrencyOptions;

@@ -2,7 +2,7 @@
 
 import { LANE_TAGS } from "../inbox/lane-key.ts";
 import type { EventState, LaneId, LaneKey, LaneStatus, Outcome, QuarantineRecord } from "../inbox/record.ts";
-import type { Act, EventQuery, LaneQuery, Page, QuarantineQuery } from "../inbox/store.ts";
+import type { Act, EventQuery, LaneQuery, QuarantineQuery } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 
@@ -173,17 +173,4 @@ function listOf(check: Check): Check {
     if (!Array.isArray(value)) throw invalidOption(name, "must be a list", value);
     return value.map((one) => check(name, one ?? null));
   };
-}
-
-/** An inbox or a store. */
-interface Finder {
-  findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineRecord>>;
-}
-
-/** Finds a quarantined body by its id. */
-export async function findQuarantinedById(inbox: Finder, id: number): Promise<QuarantineRecord | null> {
-  // `after` must be a safe integer. No row has the largest one as its id.
-  const { items } = await inbox.findQuarantined({ after: Math.min(id + 1, Number.MAX_SAFE_INTEGER), limit: 1 });
-  // Pages are in descending order: the first row below the next id is the one with this id, if it exists.
-  return items.find((row) => row.id === id) ?? null;
 }

@@ -1,7 +1,15 @@
 /** Records of an inbox as plain JSON, with what may not be shown left out: for the command line and the inspector. */
 import { identityOf, type LaneKey, publicId } from "../inbox/lane-key.ts";
 import { type ShownFields, shownFields, shownText } from "../inbox/masking.ts";
-import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../inbox/record.ts";
+import type {
+  EventBody,
+  EventId,
+  EventSummary,
+  LaneRecord,
+  LaneSummary,
+  QuarantineRecord,
+  QuarantineSummary,
+} from "../inbox/record.ts";
 import { MAX_DEPTH } from "../internal/json.ts";
 import { maskNumbers } from "../internal/logger.ts";
 import { type ExportedBody, exportedBody } from "./operator.ts";
@@ -9,11 +17,11 @@ import { type ExportedBody, exportedBody } from "./operator.ts";
 /** A body that is masked, or in full. */
 export type ShownBody = { readonly masked: unknown } | ExportedBody;
 
-export function eventShape(event: EventRecord, reveal: boolean) {
-  const { lane, laneId, raw, head: _head, digest: _digest, trace: _trace, untimed: _untimed, ...facts } = event;
+export function eventShape(event: EventSummary, reveal: boolean) {
+  const { lane, laneId, digest: _digest, trace: _trace, untimed: _untimed, ...facts } = event;
   const isPublic = reveal || publicId(lane) !== null;
   const identity = isPublic ? identityOf(lane, event.sequence, event.eventType, event.identity) : null;
-  return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity, hasBody: raw !== null };
+  return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity };
 }
 
 export type EventShape = ReturnType<typeof eventShape>;
@@ -60,15 +68,25 @@ export function laneShape(lane: LaneRecord, reveal: boolean) {
   };
 }
 
-/** One message with everything kept about it. With `only`, other events are left out. */
-export function messageShape(lane: LaneRecord, { only, ...view }: BodyView & { only?: number | undefined }) {
+/** The bodies to show: see `InboxOperator.bodies`. */
+export type Bodies = ReadonlyMap<EventId, EventBody>;
+
+/** One message with its events, gaps and attempts. With `only`, other events are left out. */
+export function messageShape(
+  lane: LaneRecord,
+  bodies: Bodies,
+  { only, ...view }: BodyView & { only?: number | undefined },
+) {
   const { events, gaps, attempts } = lane;
   const isShown = (event: number) => only === undefined || event === only;
   return {
     ...laneShape(lane, view.reveal),
     events: events
       .filter((event) => isShown(event.id))
-      .map((event) => ({ ...eventShape(event, view.reveal), body: bodyShape(event.raw, view) })),
+      .map((event) => ({
+        ...eventShape(event, view.reveal),
+        body: bodyShape(bodies.get(event.id)?.raw ?? null, view),
+      })),
     gaps,
     attempts: attempts.filter(({ eventId }) => isShown(eventId)),
   };
@@ -76,16 +94,13 @@ export function messageShape(lane: LaneRecord, { only, ...view }: BodyView & { o
 
 export type MessageShape = ReturnType<typeof messageShape>;
 
-export function quarantineShape({
-  raw,
-  head: _head,
-  untimed: _untimed,
-  digest,
-  trace: _trace,
-  signer: _signer,
-  ...facts
-}: QuarantineRecord) {
-  return { ...facts, digest: Buffer.from(digest).toString("hex"), hasBody: raw !== null, bytes: raw?.length ?? 0 };
+export function quarantineShape(row: QuarantineSummary | QuarantineRecord) {
+  const { id, reason, slot, scope, state, replayedAs, signedAt, acceptedAt } = row;
+  const bytes = "raw" in row ? (row.raw?.length ?? null) : row.bytes;
+  return {
+    ...{ id, reason, slot, scope, state, replayedAs, signedAt, acceptedAt },
+    ...{ digest: Buffer.from(row.digest).toString("hex"), hasBody: bytes !== null, bytes: bytes ?? 0 },
+  };
 }
 
 export type ShownQuarantine = ReturnType<typeof quarantineShape>;

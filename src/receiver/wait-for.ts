@@ -1,6 +1,7 @@
 /** `receiver.waitFor()`: waits until an event is handled, by any process. It polls the store. */
 import { DeadLettered, OncehookError, SetupError } from "../errors.ts";
-import type { EventRecord, LaneRecord, LaneTag } from "../inbox/record.ts";
+import type { EventBody, EventSummary, LaneRecord, LaneTag } from "../inbox/record.ts";
+import { MOST_BYTES } from "../inbox/store-rules.ts";
 import { sleep } from "../internal/clock.ts";
 import { editDistance, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import type { ConnectedSource } from "../sources/source.ts";
@@ -65,15 +66,20 @@ async function readInbox<Tx>(
   ref: MessageRef,
   wanted: WantedEvent<never>,
 ): Promise<Found> {
+  const { store } = engine.options;
   const lanes: LaneRecord[] = [];
   let waiting: LaneRecord | null = null;
   for (const tag of TAGS) {
-    const lane = await engine.options.store.lane({ apiClientId: ref.apiClientId, messageId: ref.messageId, tag });
+    const lane = await store.lane({ apiClientId: ref.apiClientId, messageId: ref.messageId, tag });
     if (lane === null) continue;
     lanes.push(lane);
+    const wantedIds = lane.events.filter((record) => isOfType(record, wanted)).map(({ id }) => id);
+    const bodies = await store.bodies(wantedIds, MOST_BYTES);
     for (const record of lane.events) {
       if (record.outcome === "filtered" && record.eventType === wanted) throw ended(record);
-      const event = matching(source, record, wanted);
+      if (!isOfType(record, wanted)) continue;
+      const body = bodies.get(record.id) ?? (await store.bodies([record.id], 1)).get(record.id);
+      const event = body === undefined ? null : matching(source, body, wanted);
       if (event === null) continue;
       if (record.outcome === "handled") return { outcome: "handled", event };
       if (record.state === "pending") {
@@ -86,7 +92,7 @@ async function readInbox<Tx>(
   return waiting === null ? { outcome: "missing", lanes } : { outcome: "pending", lane: waiting };
 }
 
-function ended({ id, outcome, state: lastState, errorCode }: EventRecord): DeadLettered {
+function ended({ id, outcome, state: lastState, errorCode }: EventSummary): DeadLettered {
   const state = outcome ?? lastState;
   return new DeadLettered(`The awaited event ended as "${state}" (${errorCode ?? "no error"}).`, {
     fields: { eventId: id, state, code: errorCode },
@@ -183,10 +189,14 @@ function checkWanted(wanted: WantedEvent<never>, known: readonly string[]): void
   throw new SetupError("invalid_option", message, { fields: { option: "wanted" } });
 }
 
-/** The event, if it is the awaited one. Null if its body is pruned: it ended long ago, and can no longer be returned. */
-function matching(source: WaitSource, record: EventRecord, wanted: WantedEvent<never>): object | null {
-  if (typeof wanted === "string" && record.eventType !== wanted) return null;
-  const event = source.reread(record);
+/** One whose body is pruned ended long ago, and can no longer be returned. */
+function isOfType({ eventType, hasBody }: EventSummary, wanted: WantedEvent<never>): boolean {
+  return hasBody && (typeof wanted !== "string" || eventType === wanted);
+}
+
+/** The event, if it is the awaited one. */
+function matching(source: WaitSource, body: EventBody, wanted: WantedEvent<never>): object | null {
+  const event = source.reread(body);
   if (event === null) return null;
   // The source's own event: what the function takes is decided by the receiver's type.
   return typeof wanted !== "function" || wanted(event as never) ? event : null;

@@ -15,6 +15,7 @@ import { numberOption, refuseUnknownOptions } from "../internal/options.ts";
 import { extendInMemory, nextDueInMemory, stepInMemory } from "./memory/batch.ts";
 import { actInMemory, pruneMemory } from "./memory/operator.ts";
 import {
+  bodiesInMemory,
   exportFromMemory,
   findInMemory,
   findLanesInMemory,
@@ -68,7 +69,13 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     lane: (ref) =>
       inLanes(() => {
         const lane = typeof ref === "number" ? state.lanes.get(ref) : laneByKey(state, ref);
-        return lane === undefined ? null : laneRecord(state, lane);
+        return lane === undefined ? null : laneRecord(lane);
+      }),
+    bodies: (events, maxBytes) => inLanes(() => bodiesInMemory(state, events, maxBytes)),
+    quarantined: (id) =>
+      inLanes(() => {
+        const row = state.quarantine.get(id);
+        return row === undefined ? null : { ...row };
       }),
     act: (request, by) =>
       inLanes((lanes) => {

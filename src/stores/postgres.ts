@@ -9,7 +9,7 @@ import { refuseControl } from "./postgres/effect-connection.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
 import { admitRows, markMovedRow, writeHeartbeat } from "./postgres/instances.ts";
-import { nextDue } from "./postgres/lanes.ts";
+import { nextDue, readBodies } from "./postgres/lanes.ts";
 import { changeNoteRows } from "./postgres/notes.ts";
 import { inboxClosed, openPgInbox, type PgInbox } from "./postgres/open.ts";
 import { actOnRows } from "./postgres/operator.ts";
@@ -20,6 +20,7 @@ import {
   findRows,
   readAuditRows,
   readLane,
+  readQuarantinedRow,
   readTallyRows,
 } from "./postgres/queries.ts";
 import { runBatchCarefully } from "./postgres/row-faults.ts";
@@ -116,6 +117,8 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
     find: (query) => reading((inbox) => inbox.read((session) => findRows(session, query))),
     findLanes: (query) => reading((inbox) => inbox.read((session) => findLaneRows(session, query))),
     findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantineRows(session, query))),
+    bodies: (events, maxBytes) => reading((inbox) => inbox.read((session) => readBodies(session, events, maxBytes))),
+    quarantined: (id) => reading((inbox) => inbox.read((session) => readQuarantinedRow(session, id))),
     lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names.on(session), ref))),
     act: (request, by) => reading((inbox) => actOnRows(inbox, request, by)),
     audit: (limit) => reading((inbox) => inbox.read((session) => readAuditRows(session, limit))),

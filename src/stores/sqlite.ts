@@ -12,7 +12,16 @@ import { changeNotes } from "./sqlite/notes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
 import { act } from "./sqlite/operator.ts";
 import { prune } from "./sqlite/prune.ts";
-import { find, findLanes, findQuarantined, readAudit, readNextDue, readStats } from "./sqlite/queries.ts";
+import {
+  find,
+  findLanes,
+  findQuarantined,
+  readAudit,
+  readBodies,
+  readNextDue,
+  readQuarantined,
+  readStats,
+} from "./sqlite/queries.ts";
 import { exportLanes, importPage } from "./sqlite/transfer.ts";
 
 export type { SqliteDatabase, SqliteDriver, SqliteStatement } from "../internal/sqlite-driver.ts";
@@ -131,6 +140,8 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
     find: async (query) => find(inbox(), query),
     findLanes: async (query) => findLanes(inbox(), query),
     findQuarantined: async (query) => findQuarantined(inbox(), query),
+    bodies: async (events, maxBytes) => readBodies(inbox(), events, maxBytes),
+    quarantined: async (id) => readQuarantined(inbox(), id),
     lane: async (ref) => {
       const open = inbox();
       return open.during(() => open.lanes.read(ref));

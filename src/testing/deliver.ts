@@ -1,7 +1,7 @@
 /** Signed requests, as the service sends them; and `deliver`, which delivers one without HTTP and waits until it is settled. */
 
 import { OncehookError } from "../errors.ts";
-import type { EventRecord, LaneRecord, LaneStatus } from "../inbox/record.ts";
+import type { EventSummary, LaneRecord, LaneStatus } from "../inbox/record.ts";
 import { sleep, systemClock } from "../internal/clock.ts";
 import { sha256 } from "../internal/json.ts";
 import { invalidOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -41,8 +41,8 @@ export interface Delivered {
   readonly state: DeliveredState;
   /** The answer that the service would have received. */
   readonly answer: Answer;
-  /** The stored event. Null if the body was quarantined, or if the event was filtered and has no order. */
-  readonly record: EventRecord | null;
+  /** The stored event without its body. Null if the body was quarantined, or if the event was filtered and has no order. */
+  readonly record: EventSummary | null;
 }
 
 export interface DeliverOptions extends SignedRequestOptions {
@@ -98,7 +98,7 @@ export async function deliver<Tx>(
 async function look<Tx>(
   receiver: Receiver<Tx>,
   body: Uint8Array,
-): Promise<{ lane: LaneRecord | null | "quarantined"; record: EventRecord | null }> {
+): Promise<{ lane: LaneRecord | null | "quarantined"; record: EventSummary | null }> {
   const parsed = parseEvent(body);
   if (!parsed.ok) return { lane: "quarantined", record: null };
   const { event } = parsed;
@@ -108,7 +108,7 @@ async function look<Tx>(
   return { lane, record: record ?? null };
 }
 
-function stateOf(record: EventRecord, lane: LaneStatus): DeliveredState | null {
+function stateOf(record: EventSummary, lane: LaneStatus): DeliveredState | null {
   if (record.state === "done") return record.outcome ?? "handled";
   if (record.state !== "pending") return record.state;
   if (lane === "leased" || lane === "ready" || lane === "idle") return null;

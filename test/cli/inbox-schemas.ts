@@ -57,7 +57,7 @@ export const SCHEMAS = {
   }),
   message: z.strictObject({
     ...laneFields,
-    ...{ events: z.array(z.strictObject({ ...eventFields, body: body.nullable() })) },
+    ...{ more: z.boolean(), events: z.array(z.strictObject({ ...eventFields, body: body.nullable() })) },
     ...{ gaps: z.array(gap), attempts: z.array(attempt) },
   }),
   lane: z.strictObject({

@@ -5,7 +5,7 @@ import type { ClaimEnding, WorkerEvents } from "../../src/inbox/completion.ts";
 import type { GroupCommit, GroupCommitLimits } from "../../src/inbox/group-commit.ts";
 import { Entries, HandlerRegistry } from "../../src/inbox/handlers.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
-import type { EventNotice, EventRecord, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
+import type { EventNotice, EventSummary, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type {
   Acceptance,
   InboxStore,
@@ -223,7 +223,7 @@ export class Bench<Tx = never> {
     return lane;
   }
 
-  async events(): Promise<readonly EventRecord[]> {
+  async events(): Promise<readonly EventSummary[]> {
     return (await this.#inner.find({ order: "oldest", limit: 1_000 })).items;
   }
 

@@ -88,6 +88,30 @@ describe("Worker", () => {
     expect(await bench.states()).toEqual(Array(5).fill("handled"));
   });
 
+  it.each([
+    ["started, as they come", "start"],
+    ["started, with a backlog", "backlog"],
+    ["drained", "drain"],
+  ])("holds bodies of 16 MiB and one more at most, and handles all: %s", async (_, way) => {
+    const slow = slowHandlers();
+    const bench = await openBench({ register: (on) => on.onAny(slow.handler), worker: { concurrency: 30 } });
+    if (way === "start") bench.worker.start();
+    const large = { body: { note: "x".repeat(1_500_000) } };
+    await Promise.all(Array.from({ length: 30 }, (_, index) => bench.accept(`m${index}`, 1, large)));
+    await bench.clock.advance(0);
+    if (way === "backlog") bench.worker.start();
+    const drained = way === "drain" ? bench.worker.drain({}) : null;
+    await bench.clock.advance(0);
+    expect(slow.running()).toBe(12);
+    for (let round = 0; round < 30; round++) {
+      slow.endOne();
+      await bench.clock.advance(0);
+    }
+    expect([slow.most(), await bench.states()]).toEqual([12, Array(30).fill("handled")]);
+    expect(await drained).toEqual(drained === null ? null : { claimed: 30, complete: true });
+    await bench.expectNothingLeaked();
+  });
+
   it("runs 10,000 handlers that return at once without overflowing the stack", async () => {
     let handled = 0;
     const register = (on: Bench["registry"]) => on.onAny(() => void handled++);

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import {
   copyInbox,
   createReceiver,
-  type EventRecord,
+  type EventSummary,
   type HandlerContext,
   openInbox,
   PermanentError,
@@ -159,7 +159,7 @@ class World implements Outcome {
     }
   }
 
-  #countReplay(event: EventRecord): void {
+  #countReplay(event: EventSummary): void {
     this.counts.replayed += 1;
     this.#replayed.push(storedEventOf(event).identity);
   }
@@ -169,7 +169,7 @@ class World implements Outcome {
     const { inbox } = this.#receiver;
     const skipSuperseded = this.#seed % 3 === 0;
     const events = await this.#events();
-    const isOldNews = ({ laneId, sequence }: EventRecord) =>
+    const isOldNews = ({ laneId, sequence }: EventSummary) =>
       events.some((other) => other.laneId === laneId && other.sequence > sequence && endOf(other) === "handled");
     const dead = events.filter(({ state }) => state === "dead");
     const wanted = dead.filter((event) => !(skipSuperseded && isOldNews(event)));
@@ -189,7 +189,8 @@ class World implements Outcome {
     const { inbox } = this.#receiver;
     const { items } = await inbox.findQuarantined({ limit: 1_000 });
     // The others are there when somebody is erased.
-    for (const { id, raw } of items.filter((row) => row.id % 2 === 0)) {
+    for (const { id } of items.filter((row) => row.id % 2 === 0)) {
+      const raw = (await inbox.quarantined(id))?.row.raw ?? null;
       const isEvent = raw !== null && Buffer.from(raw).includes('"eventType"');
       const acts = isEvent
         ? [inbox.replayQuarantined(id), inbox.replayQuarantined(id)]
@@ -209,7 +210,7 @@ class World implements Outcome {
     }
   }
 
-  async #events(): Promise<readonly EventRecord[]> {
+  async #events(): Promise<readonly EventSummary[]> {
     return (await this.#receiver.inbox.find({ order: "oldest", limit: 1_000 })).items;
   }
 
@@ -217,6 +218,7 @@ class World implements Outcome {
   async #erase(person: Person): Promise<void> {
     const { inbox } = this.#receiver;
     const before = await this.#events();
+    const texts = await inbox.bodies(before.map(({ id }) => id));
     const bodies = await this.#quarantinedOf(person);
     if ((await inbox.erase({ peer: person })).ok) this.counts.erased += 1;
     for (const place of placesNaming(this.#path, person)) this.problems.push(`erased, and still in ${place}`);
@@ -226,10 +228,11 @@ class World implements Outcome {
     const after = new Map((await this.#events()).map((event) => [event.id, event]));
     for (const event of before) {
       const now = after.get(event.id);
-      const isOthers = event.raw !== null && !Buffer.from(event.raw).includes(`"${person}"`);
+      const raw = texts.get(event.id)?.raw;
+      const isOthers = raw !== undefined && !Buffer.from(raw).includes(`"${person}"`);
       const name = `an event of somebody else, ${event.lane.messageId} ${event.sequence}`;
       if (now === undefined) this.problems.push(`erased: the identity of ${event.lane.messageId}`);
-      else if (isOthers && now.raw === null) this.problems.push(`erased: ${name}`);
+      else if (isOthers && !now.hasBody) this.problems.push(`erased: ${name}`);
       else if (isOthers && event.state !== "pending" && endOf(now) !== endOf(event))
         this.problems.push(`erased: ${name}, was ${endOf(event)} and is ${endOf(now)}`);
     }
@@ -243,7 +246,8 @@ class World implements Outcome {
       states: ["held", "replayed", "discarded"],
       limit: 1_000,
     });
-    const bodies = items.flatMap(({ raw }) => (raw === null ? [] : [Buffer.from(raw).toString()]));
+    const found = await Promise.all(items.map(({ id }) => this.#receiver.inbox.quarantined(id)));
+    const bodies = found.flatMap((one) => (one?.row.raw ? [Buffer.from(one.row.raw).toString()] : []));
     const names = (body: string) => body.includes(`"${person}"`) || body.startsWith(`${person},`);
     const own = bodies.filter(names).length;
     return { own, others: bodies.length - own };
@@ -299,11 +303,11 @@ class World implements Outcome {
   async #prune(): Promise<void> {
     const before = await this.#events();
     const early = await this.#prunedAfter(5, before);
-    const withBody = (events: readonly EventRecord[]) => events.filter(({ raw }) => raw !== null).length;
+    const withBody = (events: readonly EventSummary[]) => events.filter(({ hasBody }) => hasBody).length;
     if (withBody(early) < withBody(before)) this.problems.push("pruned: a body of five days");
     const later = await this.#prunedAfter(5, before);
     if (later.length < before.length) this.problems.push("pruned: an identity of ten days");
-    if (later.some((event) => endOf(event) === "handled" && event.raw !== null))
+    if (later.some((event) => endOf(event) === "handled" && event.hasBody))
       this.problems.push("not pruned: the body of an event that was handled ten days ago");
     const last = await this.#prunedAfter(25, before);
     const dead = before.filter(({ state }) => state === "dead").length;
@@ -313,7 +317,7 @@ class World implements Outcome {
   }
 
   /** With a delivery of that day, by which the inbox knows the time. @returns what is left of `events` */
-  async #prunedAfter(days: number, events: readonly EventRecord[]): Promise<readonly EventRecord[]> {
+  async #prunedAfter(days: number, events: readonly EventSummary[]): Promise<readonly EventSummary[]> {
     await this.stop();
     await this.#clock.advance(days * DAY_MS);
     this.#receiver = this.#newReceiver();

@@ -30,7 +30,7 @@ describe("two processes that quarantine one body", () => {
     );
     const madeRoom = { outcome: "made_room", dropped: 1 };
     expect(answers.map(({ quarantined }) => quarantined)).toEqual([[madeRoom], [madeRoom]]);
-    const held = (await one.store.findQuarantined({ states: ["held"], limit: 10 })).items;
+    const held = await one.quarantined({ states: ["held"] });
     expect(held.map(({ raw }) => Buffer.from(raw ?? []).toString())).toEqual(["d", "c"]);
     expect((await one.store.stats()).gauges).toMatchObject({ quarantined: 2, quarantinedBytes: 2 });
   });
@@ -47,7 +47,7 @@ describe("two processes that quarantine one body", () => {
       "skips",
     );
     expect(answer.quarantined).toEqual(["full"]);
-    const [seen] = (await one.store.findQuarantined({ limit: 1 })).items;
+    const [seen] = await one.quarantined({ limit: 1 });
     expect([seen?.state, Buffer.from(seen?.raw ?? []).toString()]).toEqual(["discarded", "a"]);
     expect((await one.store.stats()).gauges).toMatchObject({ quarantined: 0, quarantinedBytes: 0 });
   });

@@ -49,7 +49,7 @@ describe("filter", () => {
     const { send, receiver } = await started({ filter: () => false });
     expect(await send(outbound("queued"))).toBe("filtered");
     const [row] = (await receiver.inbox.find({ outcome: "filtered" })).items;
-    expect(row).toMatchObject({ state: "done", outcome: "filtered", attempts: 0, raw: null, late: false });
+    expect(row).toMatchObject({ state: "done", outcome: "filtered", attempts: 0, hasBody: false, late: false });
     const lane = await receiver.inbox.lane({ apiClientId: "apc_1", messageId: "msg_1", tag: "outbound" });
     expect([lane?.peer, lane?.externalReference, lane?.status]).toEqual([null, null, "idle"]);
     expect(await receiver.inbox.replay(row?.id ?? 0)).toEqual({ ok: false, reason: "body_pruned" });
@@ -229,7 +229,7 @@ describe("filter of another source", () => {
     );
     expect(handled).toEqual(["evt_2"]);
     const [row] = (await receiver.inbox.find({ messageId: "evt_1" })).items;
-    expect(row).toMatchObject({ outcome: "filtered", identity: "evt_1", raw: null });
+    expect(row).toMatchObject({ outcome: "filtered", identity: "evt_1", hasBody: false });
     await receiver.stop();
   });
 });

@@ -139,7 +139,7 @@ describe("receiver.inbox", () => {
     const { receiver, deliver } = sqliteBench();
     await deliver(body);
     expect(await receiver.inbox.erase({ messageId: "msg_in_1" }, { by: "ann" })).toMatchObject({ ok: true, count: 1 });
-    expect((await receiver.inbox.find()).items).toMatchObject([{ raw: null, state: "discarded" }]);
+    expect((await receiver.inbox.find()).items).toMatchObject([{ hasBody: false, state: "discarded" }]);
     expect((await deliver(body)).body).toBe('{"outcome":"duplicate"}');
     expect((await receiver.inbox.audit())[0]).toMatchObject({ act: "erase", by: "ann" });
   });

@@ -1,5 +1,5 @@
 /** Whether attempts went as the documentation says: each is recorded as its handler ended, and the next one comes in its time. */
-import type { EventRecord, LaneRecord } from "../../src/index.ts";
+import type { EventSummary, LaneRecord } from "../../src/index.ts";
 import { ASKED_MS } from "./handlers.ts";
 import type { HandOut, World } from "./world.ts";
 
@@ -19,7 +19,7 @@ const PROMPT_MS = SECOND;
 /** What a world knows of its attempts. */
 export interface Attempts {
   readonly world: World;
-  readonly events: readonly EventRecord[];
+  readonly events: readonly EventSummary[];
   readonly lanes: readonly LaneRecord[];
   /** What operators acted on, as the audit names it. */
   readonly acted: ReadonlySet<string>;
@@ -27,7 +27,7 @@ export interface Attempts {
 
 /** A failed attempt that the inbox recorded. */
 interface Failure {
-  readonly event: EventRecord;
+  readonly event: EventSummary;
   readonly lane: LaneRecord;
   readonly attempt: number;
   readonly at: number;
@@ -53,7 +53,7 @@ export function recordedOtherwise(attempts: Attempts): string[] {
   return [...failed, ...handled];
 }
 
-function hadEnded({ ended }: HandOut, { finishedAt }: EventRecord, { course: { jumps } }: World): boolean {
+function hadEnded({ ended }: HandOut, { finishedAt }: EventSummary, { course: { jumps } }: World): boolean {
   return ended?.isWell === true && (jumps.length > 0 || ended.at <= Number(finishedAt));
 }
 
@@ -153,7 +153,7 @@ function failuresIn({ events, lanes }: Attempts): readonly Failure[] {
   );
 }
 
-function handOutsOf({ handOuts }: World, { id }: EventRecord, attempt: number): readonly HandOut[] {
+function handOutsOf({ handOuts }: World, { id }: EventSummary, attempt: number): readonly HandOut[] {
   return handOuts.filter((one) => one.event === id && one.attempt === attempt);
 }
 

@@ -1,5 +1,5 @@
 /** What became of a world: the history checker's verdict, and what only a world that stands still at its end can show. */
-import type { EventRecord, LaneRecord } from "../../src/index.ts";
+import type { EventSummary, LaneRecord } from "../../src/index.ts";
 import { breachesOf, breachLines, type History, type StoredEvent, storedEventOf } from "../prove/history.ts";
 import { type Attempts, isActedOn, miscounted, mistimed, recordedOtherwise } from "./attempts.ts";
 import { markerIn } from "./handlers.ts";
@@ -52,10 +52,12 @@ export async function problemsOf(attempts: Attempts): Promise<string[]> {
   ];
 }
 
-async function historyOf(world: World, events: readonly EventRecord[], replayed: readonly string[]): Promise<History> {
+async function historyOf(world: World, events: readonly EventSummary[], replayed: readonly string[]): Promise<History> {
   const { service, place, observer, isStuck } = world;
   const identities = new Map(events.map((event) => [event.id, storedEventOf(event).identity]));
   const quarantined = await observer.findQuarantined({ limit: 1_000 });
+  const ids = events.map(({ id }) => id);
+  const bodies = await observer.bodies(ids, Number.MAX_SAFE_INTEGER);
   return {
     sent: service.sent,
     forged: service.forged,
@@ -63,7 +65,9 @@ async function historyOf(world: World, events: readonly EventRecord[], replayed:
     replayed: replayed.map((detail) => identities.get(Number(detail.replace("event ", ""))) ?? detail),
     effects: await place.effects(),
     stored: [
-      ...events.map(toStored),
+      ...events.map(
+        (event): StoredEvent => ({ ...storedEventOf(event), marker: markerIn(bodies.get(event.id)?.raw ?? null) }),
+      ),
       ...quarantined.items.map(({ digest }) => ({
         ...{ identity: Buffer.from(digest).toString("hex"), messageId: "", sequence: 0 },
         ...{ state: "quarantined", attempts: 0 },
@@ -74,14 +78,10 @@ async function historyOf(world: World, events: readonly EventRecord[], replayed:
   };
 }
 
-function toStored(event: EventRecord): StoredEvent {
-  return { ...storedEventOf(event), marker: markerIn(event.raw) };
-}
-
 /** Kept counters that disagree with the rows. */
-async function misgauged({ observer }: World, events: readonly EventRecord[]): Promise<string[]> {
+async function misgauged({ observer }: World, events: readonly EventSummary[]): Promise<string[]> {
   const { gauges, counters } = await observer.stats();
-  const count = (state: EventRecord["state"]) => events.filter((event) => event.state === state).length;
+  const count = (state: EventSummary["state"]) => events.filter((event) => event.state === state).length;
   const facts = [
     ["pending", gauges.pending, count("pending")],
     ["dead", gauges.dead, count("dead")],
@@ -93,19 +93,19 @@ async function misgauged({ observer }: World, events: readonly EventRecord[]): P
   );
 }
 
-function isFiltered({ outcome }: EventRecord): boolean {
+function isFiltered({ outcome }: EventSummary): boolean {
   return outcome === "filtered";
 }
 
 /** Every event has a handler here, in a process that has its source. */
-function unhandled(events: readonly EventRecord[]): string[] {
+function unhandled(events: readonly EventSummary[]): string[] {
   return events
     .filter(({ outcome }) => outcome === "unhandled")
     .map(({ lane, sequence }) => `${lane.messageId} ${sequence} was recorded as unhandled`);
 }
 
 /** An attempt that no handler saw: who lacks an event's source leaves it as it is. A process that ends in a claim has used an attempt. */
-function untried({ course, handOuts }: World, events: readonly EventRecord[]): string[] {
+function untried({ course, handOuts }: World, events: readonly EventSummary[]): string[] {
   if (course.mishaps.length + course.jumps.length + course.troubles.length > 0) return [];
   const handedOut = (id: number) => handOuts.filter(({ event }) => event === id).length;
   return events
@@ -117,7 +117,7 @@ function untried({ course, handOuts }: World, events: readonly EventRecord[]): s
 }
 
 /** An attempt too many (I7). */
-function overtried({ course }: World, events: readonly EventRecord[]): string[] {
+function overtried({ course }: World, events: readonly EventSummary[]): string[] {
   const { maxAttempts } = course.receiver;
   return events
     .filter(({ attempts }) => attempts > maxAttempts)
@@ -129,7 +129,7 @@ function overtried({ course }: World, events: readonly EventRecord[]): string[] 
 /** A dead letter that was handed out again, and no operator had asked for it (I7). */
 function triedAfterTheEnd(
   lanes: readonly LaneRecord[],
-  events: readonly EventRecord[],
+  events: readonly EventSummary[],
   replayed: ReadonlySet<string>,
 ): string[] {
   const ends = lanes.flatMap(({ attempts }) => attempts.filter(({ errorCode }) => errorCode === GIVEN_UP));
@@ -186,7 +186,7 @@ function descents(handOuts: readonly HandOut[]): string[] {
 const whereabouts = ({ event, position }: HandOut) => `event ${event} of ${position}`;
 
 /** What reached `onLate` by its position, though none of a higher one had been passed to a handler. One that ended otherwise may have been claimed. */
-function wronglyLate({ handOuts }: World, events: readonly EventRecord[], acted: ReadonlySet<string>): string[] {
+function wronglyLate({ handOuts }: World, events: readonly EventSummary[], acted: ReadonlySet<string>): string[] {
   const handed = new Set(handOuts.map(({ event }) => event));
   return handOuts.flatMap(({ tag, handler, replay, lane, position, event }, index) => {
     if (tag !== "position" || handler !== "late" || replay) return [];
@@ -202,7 +202,7 @@ function wronglyLate({ handOuts }: World, events: readonly EventRecord[], acted:
 }
 
 /** `ctx.outOfOrder` where the inbox has no higher sequence that could have been handled before. */
-function wronglyOutOfOrder({ handOuts }: World, events: readonly EventRecord[]): string[] {
+function wronglyOutOfOrder({ handOuts }: World, events: readonly EventSummary[]): string[] {
   const byId = new Map(events.map((event) => [event.id, event]));
   return handOuts.flatMap(({ event: id, outOfOrder, lane, sequence }) => {
     const own = byId.get(id);
@@ -258,7 +258,7 @@ function range(from: number, to: number): number[] {
 /** What was held back, and passed to its handler before any event of its lane had waited so long. */
 function passedTooEarly(
   { course, handOuts }: World,
-  events: readonly EventRecord[],
+  events: readonly EventSummary[],
   acted: ReadonlySet<string>,
 ): string[] {
   const { holdBackMs, jumps } = course;

@@ -1,5 +1,5 @@
 /** What receivers say of an event, by an answer or a hook, against what the inbox holds at that moment: nothing is said before its commit. */
-import type { EventRecord, InboxStore } from "../../src/index.ts";
+import type { EventSummary, InboxStore } from "../../src/index.ts";
 import { storedEventOf } from "../prove/history.ts";
 import type { Course } from "./course.ts";
 import type { Reported } from "./process.ts";
@@ -42,7 +42,7 @@ export class Said {
   }
 
   /** An operator may have made it pending again. */
-  async #isActedOn({ id }: Pick<EventRecord, "id">): Promise<boolean> {
+  async #isActedOn({ id }: Pick<EventSummary, "id">): Promise<boolean> {
     const audit = await this.#inbox.audit(1_000);
     return audit.some(({ detail }) => detail === `event ${id}`);
   }

@@ -1,6 +1,6 @@
 /** One seed's world: processes on one inbox, a service that sends, and time that passes when all have settled. */
 import type { LaneTag } from "../../src/inbox/lane-key.ts";
-import type { EventRecord, InboxStore } from "../../src/index.ts";
+import type { EventSummary, InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
@@ -300,8 +300,8 @@ export class World implements Surroundings {
     }
   }
 
-  async events(): Promise<readonly EventRecord[]> {
-    const events: EventRecord[] = [];
+  async events(): Promise<readonly EventSummary[]> {
+    const events: EventSummary[] = [];
     for (let after: number | null | undefined; after !== null; ) {
       const page = await this.observer.find({ order: "oldest", limit: 1_000, ...(after !== undefined && { after }) });
       events.push(...page.items);

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { identityOf } from "../../src/inbox/lane-key.ts";
-import { type EventRecord, type Inbox, openInbox } from "../../src/index.ts";
+import { type EventSummary, type Inbox, openInbox } from "../../src/index.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -107,7 +107,7 @@ export class Operator {
     while (!(await isToday())) await sleep(LOOK_EVERY_MS);
   }
 
-  async #replay({ id, lane, sequence, eventType, identity }: EventRecord): Promise<void> {
+  async #replay({ id, lane, sequence, eventType, identity }: EventSummary): Promise<void> {
     const { ok } = await this.#inbox.replay(id);
     if (!ok) return;
     this.replayed += 1;

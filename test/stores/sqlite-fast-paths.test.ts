@@ -94,7 +94,7 @@ describe("acceptAlone()", () => {
       const acceptWith = (inbox: OpenInbox, isFast: boolean) =>
         inbox.write((work) => {
           const lanes = new SqliteLanes(work);
-          const mode: AcceptMode = { claim, claimed: { leases: [], retired: [], untaken: [] } };
+          const mode: AcceptMode = { claim, claimed: { leases: [], retired: [], untaken: [], bytes: 0 } };
           const placed = place(lanes, incoming);
           expect([placed.lane.status, placed.arrival.state]).toEqual(["idle", "pending"]);
           const answer = isFast ? acceptAlone(lanes, placed, null, mode) : acceptByRules(lanes, placed, mode);

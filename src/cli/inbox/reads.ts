@@ -1,11 +1,10 @@
 /** The commands that look into an inbox: `oncehook inbox ls`, `show`, `stats`, `incomplete` and `audit`. */
 import { Command, Option } from "commander";
 import { entryNameOf } from "../../inbox/lane-key.ts";
-import type { AuditRecord, EventRecord, InboxStats, LaneId, QuarantineRecord } from "../../inbox/record.ts";
+import type { AuditRecord, EventSummary, InboxStats, LaneId, QuarantineRecord } from "../../inbox/record.ts";
 import { systemClock } from "../../internal/clock.ts";
 import type { ErrorGroup } from "../../receiver/bulk.ts";
 import type { Inbox } from "../../receiver/open-inbox.ts";
-import { findQuarantinedById } from "../../receiver/queries.ts";
 import {
   type EventShape,
   eventShape,
@@ -135,7 +134,8 @@ export function showCommand(): Command {
         if (lane === null) continue;
         if (reveal) await inbox.reveal(id, actorOf(flags));
         const shows = await inbox.shows(entryNameOf(lane.key));
-        const shape = messageShape(lane, { reveal, shows, only: event });
+        const shown = event === undefined ? lane.events.map((one) => one.id).reverse() : [event];
+        const shape = messageShape(lane, await inbox.bodies(shown), { reveal, shows, only: event });
         await terminal.result(shape, () => (event === undefined ? storyText(shape) : eventText(shape)));
       }
     });
@@ -143,8 +143,9 @@ export function showCommand(): Command {
 }
 
 function storyText(message: MessageShape): string {
-  const { gaps, attempts } = message;
+  const { gaps, attempts, more } = message;
   const parts = [messageText(message), eventsText(message.events)];
+  if (more) parts.push("There are more events: these are next to the cursor.\n");
   if (gaps.length > 0) {
     const rows = gaps.map(({ from, to, skippedAt, filledAt }) => [
       `${from}`,
@@ -322,7 +323,7 @@ function auditText(rows: readonly AuditRecord[]): string {
 // Finds what a person names by its id.
 
 /** @throws CommandError when there is none */
-export async function eventOf(inbox: Inbox, id: number): Promise<EventRecord> {
+export async function eventOf(inbox: Inbox, id: number): Promise<EventSummary> {
   const { items } = await inbox.find({ after: id + 1, limit: 1 });
   // What comes first behind the next id is the one itself, if it is there.
   const event = items.find((row) => row.id === id);
@@ -332,9 +333,9 @@ export async function eventOf(inbox: Inbox, id: number): Promise<EventRecord> {
 
 /** @throws CommandError when there is none */
 export async function quarantinedOf(inbox: Inbox, id: number): Promise<QuarantineRecord> {
-  const row = await findQuarantinedById(inbox, id);
-  if (row === null) throw new CommandError(`There is no quarantined body ${id}.`, NEGATIVE);
-  return row;
+  const found = await inbox.quarantined(id);
+  if (found === null) throw new CommandError(`There is no quarantined body ${id}.`, NEGATIVE);
+  return found.row;
 }
 
 /** The lanes of a message: more than one only if API clients have the same message ids. @throws CommandError when there is none */

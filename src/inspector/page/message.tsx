@@ -85,6 +85,7 @@ function Head({ message, known, reload, onReveal }: HeadProps) {
     Reference: known.externalReference ?? "–",
     Status: statusOf(message),
     ...(progress !== null && { Reached: progress }),
+    ...(message.more && { Events: "only those next to the cursor: it has more" }),
   };
   return (
     <>
@@ -219,8 +220,10 @@ function factsOf(event: MessageEvent, drawn: DrawnEvent, now: number): Readonly<
   };
 }
 
-export function BodyText({ event: { body, bytes } }: { readonly event: Pick<MessageEvent, "body" | "bytes"> }) {
-  if (body === null) return <h3>Body: no longer kept</h3>;
+/** The bodies of a message are shown up to 16 MiB together, those of its newest events first. */
+export function BodyText({ event }: { readonly event: Pick<MessageEvent, "body" | "bytes" | "hasBody"> }) {
+  const { body, bytes, hasBody } = event;
+  if (body === null) return <h3>Body: {hasBody ? "too large to be shown with the others" : "no longer kept"}</h3>;
   const [kind, text] = bodyText(body);
   return (
     <>

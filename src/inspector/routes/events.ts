@@ -1,6 +1,6 @@
 /** `POST api/events`: the events that match, as a page or as a download. */
 import { explained, failureCode, placeFields } from "../../inbox/masking.ts";
-import type { EventRecord } from "../../inbox/record.ts";
+import type { EventSummary } from "../../inbox/record.ts";
 import type { EventQuery, Page } from "../../inbox/store.ts";
 import { eventShape } from "../../receiver/shown.ts";
 import type { EventPage, EventShape } from "../api.ts";
@@ -9,7 +9,6 @@ import { DEFAULT_PAGE, EVENT_QUERY, type Fields, oneOf, readFields } from "../in
 import type { ApiCall, ApiRoute } from "../route.ts";
 
 const MOST_ROWS = 10_000;
-/** Bodies are read with them, and each may have a megabyte. */
 const ROWS_AT_ONCE = 200;
 
 interface EventsBody extends EventQuery {
@@ -45,7 +44,7 @@ async function download(
   });
 }
 
-async function* lines({ inbox, logger, by }: ApiCall, query: Partial<EventQuery>, first: Page<EventRecord>) {
+async function* lines({ inbox, logger, by }: ApiCall, query: Partial<EventQuery>, first: Page<EventSummary>) {
   let rows = 0;
   let end = "aborted";
   try {

@@ -1,7 +1,6 @@
 /** Messages and quarantined bodies: lists, single ones, and single ones with numbers and texts. */
 import { entryNameOf, entryNameOfScope } from "../../inbox/lane-key.ts";
 import type { ActResult, QuarantineQuery } from "../../inbox/store.ts";
-import { findQuarantinedById } from "../../receiver/queries.ts";
 import { summaryShape } from "../../receiver/shown.ts";
 import type { MessagePage, QuarantinePage } from "../api.ts";
 import { listedQuarantined, shownMessage, shownQuarantined } from "../drawing.ts";
@@ -86,7 +85,8 @@ async function showMessage({ inbox, clock, id }: ApiCall, reveal: boolean): Prom
   const lane = await inbox.lane(id);
   if (lane === null) return refused("not_found", NO_MESSAGE);
   const shows = await inbox.shows(entryNameOf(lane.key));
-  return jsonAnswer(shownMessage(lane, clock.now(), { reveal, shows }));
+  const bodies = await inbox.bodies(lane.events.map((event) => event.id).reverse());
+  return jsonAnswer(shownMessage(lane, bodies, clock.now(), { reveal, shows }));
 }
 
 interface Asked extends Omit<QuarantineQuery, "states"> {
@@ -130,8 +130,9 @@ export const quarantineRoutes: readonly ApiRoute[] = [
 ];
 
 async function showBody({ inbox, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
-  const row = await findQuarantinedById(inbox, id);
-  if (row === null) return refused("not_found", NO_BODY);
+  const found = await inbox.quarantined(id);
+  if (found === null) return refused("not_found", NO_BODY);
+  const { row } = found;
   const shows = await inbox.shows(entryNameOfScope(row.scope));
   return jsonAnswer(shownQuarantined(row, { reveal, shows }));
 }

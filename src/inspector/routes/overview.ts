@@ -1,5 +1,5 @@
 /** Routes for the inbox as a whole: overview, history, groups of dead letters, audit, and lookup. */
-import type { EventRecord, LaneSummary } from "../../inbox/record.ts";
+import type { EventSummary, LaneSummary } from "../../inbox/record.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
 import { keyShape } from "../../receiver/shown.ts";
 import type { AuditList, ErrorGroups, Lookup, LookupMatch, Overview } from "../api.ts";
@@ -144,7 +144,7 @@ async function ofEvents(
   filter: { readonly messageId: string } | { readonly externalReference: string },
 ): Promise<Found> {
   const { items, next } = await inbox.find({ ...filter, limit: EVENTS_READ });
-  const newest = new Map<number, EventRecord>();
+  const newest = new Map<number, EventSummary>();
   // The newest event comes first.
   for (const event of items) if (!newest.has(event.laneId)) newest.set(event.laneId, event);
   return {

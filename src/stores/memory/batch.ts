@@ -29,7 +29,7 @@ import { addLane, eventRecord, laneByKey, type MemoryLanes } from "./state.ts";
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
   const { claim } = turn;
   const settled = turn.settles.map((request) => settle(lanes, request));
-  const claimed: Claimed = { leased: [], retired: [], untaken: [] };
+  const claimed: Claimed = { leased: [], retired: [], untaken: [], bytes: 0 };
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
   const leaseAtAccept = claim.lane === undefined && claim.mode === "ordinary" && !recoveryDue(lanes);
@@ -39,9 +39,9 @@ export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult 
     if (acceptance.outcome === "duplicate" || acceptance.outcome === "failed") return acceptance;
     indexes.set(acceptance.event, index);
     const lane = lanes.state.lanes.get(acceptance.lane);
-    const free = leaseAtAccept && claimed.leased.length < claim.limit;
+    const free = leaseAtAccept && roomLeft(claimed, claim.limit, claim.maxBytes) > 0;
     if (free && lane !== undefined && lane.status !== "leased" && laneIsDue(lane, lanes.now))
-      lanes.claim(lane, claim, claimed);
+      lanes.claim(lane, claim, claimed, sizeOf(lanes));
     return acceptance;
   });
   const quarantined = turn.quarantines.map((body) => quarantine(lanes, body, turn.quarantineQuota));
@@ -132,15 +132,20 @@ export function memoryFull(maxEvents: number): StoreError {
 function claimDue(lanes: MemoryLanes, request: ClaimRequest, claimed: Claimed): void {
   const recovering = request.mode === "recover";
   const limit = recovering ? Math.min(1, request.limit) : request.limit;
-  while (roomLeft(claimed, limit) > 0) {
+  while (roomLeft(claimed, limit, request.maxBytes) > 0) {
     const due = claimOrder(dueLanes(lanes, recovering, request.lane), request, lanes.now);
     if (due.length === 0) return;
     for (const lane of due) {
-      if (roomLeft(claimed, limit) <= 0) return;
-      lanes.claim(lane, request, claimed);
+      if (roomLeft(claimed, limit, request.maxBytes) <= 0) return;
+      lanes.claim(lane, request, claimed, sizeOf(lanes));
     }
   }
 }
+
+const sizeOf =
+  ({ state }: MemoryLanes) =>
+  ({ id }: LaneEvent): number =>
+    state.bodies.get(id)?.raw.byteLength ?? 0;
 
 /** True while an expired lease is due. */
 function recoveryDue({ state, now }: MemoryLanes): boolean {

@@ -1,29 +1,37 @@
 /** Queries of an inbox in memory, its export and its import. It holds few events by design, so they scan. */
 
 import { entryNameOf } from "../../inbox/lane-key.ts";
-import { bySequence, isPrunedAtCursor, type LaneEvent, type LaneState } from "../../inbox/lane-state.ts";
+import {
+  bySequence,
+  isPrunedAtCursor,
+  type LaneEvent,
+  type LaneState,
+  toEventSummary,
+} from "../../inbox/lane-state.ts";
 import type {
-  EventRecord,
+  EventBody,
+  EventId,
+  EventSummary,
   ImportAnswer,
   ImportPage,
   InboxStats,
   LaneSummary,
-  QuarantineRecord,
+  QuarantineSummary,
   TransferredEvent,
   TransferredLane,
 } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
-import { pageOf, withoutLease } from "../../inbox/store-rules.ts";
+import { pageOf, withinBytes, withoutLease } from "../../inbox/store-rules.ts";
 import { hexText, memoryFull } from "./batch.ts";
 import { enterLane, eventRecord, keepWaiting, laneByKey, laneRecord, type MemoryState } from "./state.ts";
 
-export function findInMemory(state: MemoryState, query: EventQuery): Page<EventRecord> {
+export function findInMemory(state: MemoryState, query: EventQuery): Page<EventSummary> {
   const newestFirst = query.order !== "oldest";
   const events = [...state.events.values()].filter((event) => matches(event, query));
   events.sort((a, b) => (newestFirst ? b.id - a.id : a.id - b.id));
   const after = query.after;
   const rest = after === undefined ? events : events.filter((e) => (newestFirst ? e.id < after : e.id > after));
-  return pageOf(rest, query.limit, (event) => eventRecord(state, event));
+  return pageOf(rest, query.limit, toEventSummary);
 }
 
 export function findLanesInMemory(state: MemoryState, query: LaneQuery): Page<LaneSummary> {
@@ -64,12 +72,24 @@ function summaryOf({
   return { ...facts, newest: { id, eventType, sequence, acceptedAt, state } };
 }
 
-export function findQuarantinedInMemory(state: MemoryState, query: QuarantineQuery): Page<QuarantineRecord> {
+export function findQuarantinedInMemory(state: MemoryState, query: QuarantineQuery): Page<QuarantineSummary> {
   const rows = [...state.quarantine.values()].sort((a, b) => b.id - a.id);
   const rest = rows.filter(
     (row) => allows(query.states, row.state) && (query.after === undefined || row.id < query.after),
   );
-  return pageOf(rest, query.limit, (row) => ({ ...row }));
+  return pageOf(rest, query.limit, ({ raw, head: _head, ...row }) => ({ ...row, bytes: raw?.byteLength ?? null }));
+}
+
+export function bodiesInMemory({ bodies }: MemoryState, events: readonly EventId[], maxBytes: number) {
+  const read = new Map<EventId, EventBody>();
+  let bytes = 0;
+  for (const id of events) {
+    const body = bodies.get(id);
+    if (body === undefined || bytes >= maxBytes) continue;
+    read.set(id, { raw: body.raw, head: body.head });
+    bytes += body.raw.byteLength;
+  }
+  return read;
 }
 
 function matches(event: LaneEvent, query: EventQuery): boolean {
@@ -127,13 +147,20 @@ export function statsOfMemory(state: MemoryState): InboxStats {
 
 export function exportFromMemory(state: MemoryState, after: number, limit: number): TransferredLane[] {
   const lanes = [...state.lanes.values()].filter(({ id }) => id > after).sort((a, b) => a.id - b.id);
-  return lanes.slice(0, limit).map((lane) => toTransferred(state, lane));
+  const page = lanes.slice(0, limit).map((lane) => toTransferred(state, lane));
+  return [...withinBytes(page, ({ events }) => events.reduce((sum, event) => sum + bytesOf(event), 0))];
+}
+
+function bytesOf({ raw, conflicting }: TransferredEvent): number {
+  return (raw?.byteLength ?? 0) + (conflicting?.raw.byteLength ?? 0);
 }
 
 function toTransferred(state: MemoryState, lane: LaneState): TransferredLane {
   const events = lane.events.toSorted(bySequence).map((event) => eventOf(state, event));
   const leased = lane.events.find(({ id }) => id === lane.leased);
-  return { ...laneRecord(state, lane), ...withoutLease(lane, leased), events };
+  const { more: _more, ...record } = laneRecord(lane);
+  const attempts = lane.attempts.map((attempt) => ({ ...attempt }));
+  return { ...record, attempts, ...withoutLease(lane, leased), events };
 }
 
 function eventOf(state: MemoryState, event: LaneEvent): TransferredEvent {

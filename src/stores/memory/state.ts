@@ -3,7 +3,7 @@ import type { Arrival } from "../../inbox/lane.ts";
 import { laneKeyText } from "../../inbox/lane-key.ts";
 import type { Tally } from "../../inbox/lane-port.ts";
 import {
-  bySequence,
+  besideCursor,
   type LaneEvent,
   type LaneState,
   LoadedLanes,
@@ -11,6 +11,7 @@ import {
   NO_BODY,
   newLane,
   toEventRecord,
+  toEventSummary,
 } from "../../inbox/lane-state.ts";
 import type {
   AuditRecord,
@@ -186,12 +187,15 @@ export function eventRecord(state: MemoryState, event: LaneEvent): EventRecord {
   return toEventRecord(event, state.bodies.get(event.id) ?? NO_BODY);
 }
 
-export function laneRecord(state: MemoryState, lane: LaneState): LaneRecord {
-  const { token: _token, holder: _holder, leased: _leased, events, gaps, attempts, ...facts } = lane;
+export function laneRecord(lane: LaneState): LaneRecord {
+  const { token: _token, holder: _holder, leased: _leased, gaps, attempts, ...facts } = lane;
+  const { events, more } = besideCursor(lane.events, lane.cursor);
+  const shown = new Set(events.map(({ id }) => id));
   return {
     ...facts,
-    events: events.toSorted(bySequence).map((event) => eventRecord(state, event)),
+    events: events.map(toEventSummary),
+    more,
     gaps: gaps.map((gap) => ({ ...gap })),
-    attempts: attempts.map((attempt) => ({ ...attempt })),
+    attempts: attempts.filter(({ eventId }) => shown.has(eventId)).map((attempt) => ({ ...attempt })),
   };
 }

@@ -8,12 +8,13 @@ import {
   countDuplicate,
   duplicateOf,
   knownEvent,
+  type LaneEvent,
   type LaneState,
   NO_BODY,
   toEventRecord,
   toLease,
 } from "../../inbox/lane-state.ts";
-import type { NewEvent, NewQuarantine } from "../../inbox/record.ts";
+import type { EventBody, NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -24,7 +25,7 @@ import type {
   Turn,
   TurnResult,
 } from "../../inbox/store.ts";
-import { bodiesGivingWay, isConflict, roomLeft } from "../../inbox/store-rules.ts";
+import { bodiesGivingWay, isConflict, NO_BOUND, roomLeft } from "../../inbox/store-rules.ts";
 import { HELD, TAG } from "../database.ts";
 import {
   bytesText,
@@ -79,23 +80,25 @@ export async function runBatch(
   await work.take(wanted, locked, due.rows);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settleRows(work, request));
 
-  const claimed: Claimed = { leased: [], retired: [], untaken: [] };
+  const claimed: PgClaimed = { leased: [], retired: [], untaken: [], bytes: 0, bodies: new Map() };
   if (claim.lane === undefined) await claimDue(work, claim, claimed, due.areAll);
   work.enter(numbers);
   const isRecoveryDue = () => numbers.expired.some((id) => !work.byId.has(id)) || hasExpiredLease(work);
   const mayLease = claim.mode === "ordinary" && claim.lane === undefined && !isRecoveryDue();
-  const accepted = await acceptAll(work, turn.accepts, numbers.events, (lane) => {
-    const free = mayLease && claimed.leased.length < claim.limit && lane.status !== "leased";
-    if (free && laneIsDue(lane, work.loaded.now)) work.loaded.claim(lane, claim, claimed);
+  const accepted = await acceptAll(work, turn.accepts, numbers.events, (lane, { raw }) => {
+    const free = mayLease && roomLeft(claimed, claim.limit, claim.maxBytes) > 0 && lane.status !== "leased";
+    // Nearly always the new event itself: the size of another one is not known here.
+    if (free && laneIsDue(lane, work.loaded.now)) work.loaded.claim(lane, claim, claimed, () => raw.byteLength);
   });
   const quarantined = await quarantineAll(work, turn);
   if (claim.lane !== undefined) await claimDue(work, claim, claimed, true);
 
   const indexes = indexesOf(accepted);
   const claimedEvents = [...claimed.leased.map(({ event }) => event), ...claimed.retired];
-  const storedEvents = idsIn(claimedEvents).filter((id) => !indexes.has(id));
-  const stored = await readBodies(session, storedEvents);
-  const bodyOf = (id: number): Body => stored.get(id) ?? bodyOfNew(turn.accepts[indexes.get(id) ?? -1]);
+  const unread = idsIn(claimedEvents).filter((id) => !indexes.has(id) && !claimed.bodies.has(id));
+  const others = await readBodies(session, unread);
+  const bodyOf = (id: number): Body =>
+    claimed.bodies.get(id) ?? others.get(id) ?? bodyOfNew(turn.accepts[indexes.get(id) ?? -1]);
   await session.conclude(() => work.flush());
   return {
     settled,
@@ -211,13 +214,13 @@ export function wantedLanes(names: Names, events: readonly NewEvent[]): WantedLa
 
 /**
  * @param ids - an id for each event
- * @param added - called with the lane of each new event, before the next event is looked at
+ * @param added - called with each new event and its lane, before the next event is looked at
  */
 export async function acceptAll(
   work: Workspace,
   events: readonly NewEvent[],
   ids: readonly number[],
-  added: (lane: LaneState) => void = () => {},
+  added: (lane: LaneState, incoming: NewEvent) => void = () => {},
 ): Promise<readonly Accepted[]> {
   const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.names, event.lane))));
   const differing = await conflictsAmong(work.session, events, (event, index) => knownEvent(lanes[index], event));
@@ -238,7 +241,7 @@ export async function acceptAll(
       bodies.set(id, { raw: incoming.raw, head: incoming.head ?? null });
       work.addBody(id, incoming);
     }
-    added(lane);
+    added(lane, incoming);
     return acceptance;
   });
 }
@@ -274,18 +277,25 @@ async function lockFirstDue(inbox: PgInbox, session: PgSession, request: ClaimRe
   return { rows: [...fresh, ...rows], areAll: !areEnough && from === 0 };
 }
 
+interface PgClaimed extends Claimed {
+  /** Read before their events are claimed, because their size decides how many are. */
+  readonly bodies: Map<number, EventBody>;
+}
+
 /** Claims one expired lease with `recover`, otherwise due lanes, oldest first, until there are enough or no more. */
 async function claimDue(
   work: Workspace,
   request: ClaimRequest,
-  claimed: Claimed,
+  claimed: PgClaimed,
   areAllLocked: boolean,
 ): Promise<void> {
-  const most = mostToClaim(request);
-  for (let areAll = areAllLocked; roomLeft(claimed, most) > 0; ) {
-    const due = dueLanes(work, request);
-    for (const lane of due.slice(0, roomLeft(claimed, most))) work.loaded.claim(lane, request, claimed);
-    const limit = roomLeft(claimed, most);
+  const left = () => roomLeft(claimed, mostToClaim(request), request.maxBytes);
+  for (let areAll = areAllLocked; left() > 0; ) {
+    const due = dueLanes(work, request).slice(0, left());
+    await readHeads(work, due, request, claimed);
+    const bytesOf = ({ id }: LaneEvent) => claimed.bodies.get(id)?.raw.byteLength ?? 0;
+    for (const lane of due) if (left() > 0) work.loaded.claim(lane, request, claimed, bytesOf);
+    const limit = left();
     if (limit > 0 && !areAll) {
       const seen = [...work.byId.keys()];
       const recover = request.mode === "recover";
@@ -294,6 +304,18 @@ async function claimDue(
       await work.add(rows);
     } else if (due.length === 0) return;
   }
+}
+
+/** Reads the bodies that claims of the lanes need, in their order, up to the bytes that are left. */
+async function readHeads(
+  { session, loaded }: Workspace,
+  lanes: readonly LaneState[],
+  request: ClaimRequest,
+  claimed: PgClaimed,
+) {
+  const heads = lanes.map((lane) => loaded.rules.claimable(lane, request)).filter((event) => event !== null);
+  const bodies = await readBodies(session, idsIn(heads), (request.maxBytes ?? NO_BOUND) - claimed.bytes);
+  for (const [id, body] of bodies) claimed.bodies.set(id, body);
 }
 
 const mostToClaim = ({ mode, limit }: ClaimRequest): number => (mode === "recover" ? Math.min(1, limit) : limit);

@@ -3,8 +3,8 @@
 import { FRESH_MS, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { isSharedLane } from "../../inbox/lane-key.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
-import type { LaneKey, NewEvent } from "../../inbox/record.ts";
-import { isConflict } from "../../inbox/store-rules.ts";
+import type { EventBody, LaneKey, NewEvent } from "../../inbox/record.ts";
+import { isConflict, MOST_BYTES, NO_BOUND } from "../../inbox/store-rules.ts";
 import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested, type Values } from "./encoding.ts";
 import type { Names } from "./names.ts";
@@ -304,20 +304,34 @@ function nullableText(bytes: Buffer | null): string | null {
   return bytes === null ? null : bytesText(bytes);
 }
 
-const BODIES = "select event, raw, head from {}.body where event = any($1::bigint[])";
+/**
+ * The rows of `page` in the order of `place`, and none after the one with which their sizes reach `bytes`. The length of a `bytea` is in its
+ * header, also if it is stored apart and compressed: of the other rows no body is read.
+ */
+export const upToBytes = (page: string, place: string, size: string, bytes: string | number): string =>
+  `select * from (select page.*, sum(${size}) over (order by ${place} rows unbounded preceding) - ${size} as before
+    from (${page}) page) wanted where before < ${bytes} order by ${place}`;
 
-interface StoredBody {
-  readonly raw: Buffer;
-  readonly head: string | null;
-}
+const BODIES = upToBytes(
+  `select w.place, b.* from unnest($1::bigint[]) with ordinality as w (event, place)
+    cross join lateral (select event, raw, head from {}.body where event = w.event limit 1) b`,
+  "place",
+  "octet_length(raw)",
+  "$2::bigint",
+);
 
+/** Reads bodies in the order of `events`, and none after the one that reaches `maxBytes`. Those that are pruned are left out. */
 export async function readBodies(
   session: PgSession,
   events: readonly number[],
-): Promise<ReadonlyMap<number, StoredBody>> {
+  maxBytes = NO_BOUND,
+): Promise<ReadonlyMap<number, EventBody>> {
   if (events.length === 0) return new Map();
-  const rows = await session.rows<StoredBody & { event: number }>("bodies", BODIES, [arrayOf("bigint", events)]);
-  return new Map(rows.map((row) => [row.event, row]));
+  const rows = await session.rows<EventBody & { event: number }>("bodies", BODIES, [
+    arrayOf("bigint", events),
+    maxBytes,
+  ]);
+  return new Map(rows.map(({ event, raw, head }) => [event, { raw, head }]));
 }
 
 /** The indexes of the incoming events whose identity is stored with other content. A pruned body cannot be compared. */
@@ -331,12 +345,16 @@ export async function conflictsAmong(
     if (first === undefined || !first.hasBody || Buffer.compare(first.digest, event.digest) === 0) return [];
     return [{ index, first, event }];
   });
-  const bodies = await readBodies(
-    session,
-    suspects.map(({ first }) => first.id),
-  );
-  const differing = suspects.filter(({ first, event }) => isConflict(event, first.digest, bodies.get(first.id)));
-  return new Set(differing.map(({ index }) => index));
+  const differing = new Set<number>();
+  for (let at = 0; at < suspects.length; ) {
+    const ids = suspects.slice(at).map(({ first }) => first.id);
+    const bodies = await readBodies(session, ids, MOST_BYTES);
+    const compared = bodies.size === 0 ? suspects.length : ids.findLastIndex((id) => bodies.has(id)) + 1;
+    for (const { index, first, event } of suspects.slice(at, at + compared))
+      if (isConflict(event, first.digest, bodies.get(first.id))) differing.add(index);
+    at += compared;
+  }
+  return differing;
 }
 
 // Finding due lanes, without waiting for those that other transactions have locked.

@@ -4,12 +4,12 @@ import { isSharedLane } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
-import { auditDetail, plainText } from "../../inbox/store-rules.ts";
+import { auditDetail, MOST_BYTES, plainText } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
 import { HELD, TAG, TAGS_OF_SOURCES } from "../database.ts";
 import { acceptAll, wantedLanes } from "./batch.ts";
 import { textBytes } from "./encoding.ts";
-import { idsIn, LANE_IDS_OF_MESSAGE, NONE_EXPIRED, newNumbers } from "./lanes.ts";
+import { idsIn, LANE_IDS_OF_MESSAGE, NONE_EXPIRED, newNumbers, upToBytes } from "./lanes.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
@@ -136,12 +136,21 @@ const LANES_BY_MESSAGE = `${LANE_IDS_OF_MESSAGE("$1", [TAG.outbound, TAG.inbound
  * Events of lanes whose columns do not name the subject, so that the bodies must be searched, a page at a time. With `$3`, also those of
  * lanes without a peer. The lane is compared twice, because otherwise a merge of both tables would read all events before the page.
  */
-const SEARCHED = `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
+const SEARCHED = upToBytes(
+  `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
   where l.id >= $1::bigint and e.lane >= $1::bigint and (l.id > $1::bigint or e.id > $2::bigint)
-    and (l.tag in (${[TAG.unlaned, ...TAGS_OF_SOURCES].join(", ")}) or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`;
-const QUARANTINED =
-  "select id, raw from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int";
+    and (l.tag in (${[TAG.unlaned, ...TAGS_OF_SOURCES].join(", ")}) or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`,
+  "lane, event",
+  "(coalesce(octet_length(raw), 0) + coalesce(octet_length(other), 0))",
+  MOST_BYTES,
+);
+const QUARANTINED = upToBytes(
+  "select id, raw from {}.quarantine where id > $1::bigint and raw is not null order by id limit $2::int",
+  "id",
+  "octet_length(raw)",
+  MOST_BYTES,
+);
 /** The bodies that were read may have been replayed, discarded or pruned since. */
 const STILL_QUARANTINED =
   "select id, bytes, state from {}.quarantine where id = any($1::bigint[]) and raw is not null order by id for update";
@@ -230,7 +239,7 @@ async function lanesMentioning(
       if (isNamed) found.set(lane, (found.get(lane) ?? new Set()).add(event));
     }
     const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) return found;
+    if (last === undefined) return found;
     after = last;
   }
 }
@@ -244,7 +253,7 @@ async function lockQuarantined(
     const rows = await session.rows<{ id: number; raw: Buffer }>("erase_quarantined", QUARANTINED, [after, PAGE]);
     for (const { id, raw } of rows) if (isNamedIn(raw)) named.push(id);
     const last = rows.at(-1);
-    if (last === undefined || rows.length < PAGE) break;
+    if (last === undefined) break;
     after = last.id;
   }
   return named.length === 0 ? [] : session.rows<QuarantineState>("still_quarantined", STILL_QUARANTINED, [named]);

@@ -1,17 +1,19 @@
 /** Queries for operators: events, lanes and quarantined bodies by filter, counters, and the audit. */
-import { bySequence, NO_BODY, newLane, toEventRecord } from "../../inbox/lane-state.ts";
+import { besideCursor, newLane, toEventSummary } from "../../inbox/lane-state.ts";
 import type {
   AttemptRecord,
   AuditRecord,
-  EventRecord,
+  EventSummary,
+  GapRecord,
   InboxStats,
   LaneKey,
   LaneRecord,
   LaneSummary,
   QuarantineRecord,
+  QuarantineSummary,
 } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
-import { pageOf, plainText } from "../../inbox/store-rules.ts";
+import { EVENTS_BESIDE_CURSOR, pageOf, plainText } from "../../inbox/store-rules.ts";
 import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, TAGS_OF_SOURCES, tagWord } from "../database.ts";
 import { bytesText, textBytes } from "./encoding.ts";
 import { countersOf, readInstanceRows, STATS, type StatsRow } from "./instances.ts";
@@ -25,41 +27,40 @@ import {
   laneFacts,
   type PgEventRow,
   type PgLaneRow,
-  readBodies,
-  readLanes,
   takeLease,
 } from "./lanes.ts";
 import { idsOf, type Names } from "./names.ts";
 import type { PgSession } from "./session.ts";
 
-/** The columns and joined tables of an event, as `recordOf` needs them. */
+/** The columns and joined tables of an event, as `summaryOf` needs them. */
 const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.leased, l.leased_attempts, l.leased_started,
-  b.raw, b.head, k.name as kind_name, c.name as client_name
-  from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client
-  left join {}.body b on b.event = e.id`;
+  k.name as kind_name, c.name as client_name
+  from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client`;
 
 interface FullEventRow extends PgEventRow, LeaseRow {
   readonly tag: number;
   readonly message: Buffer;
-  readonly raw: Buffer | null;
-  readonly head: string | null;
   readonly kind_name: Buffer;
   readonly client_name: Buffer;
 }
 
-function recordOf(row: FullEventRow): EventRecord {
+function summaryOf(row: FullEventRow): EventSummary {
   const key = { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) };
   const lane = newLane(row.lane, key);
   const event = eventOfRow(lane, row, bytesText(row.kind_name));
   takeLease(event, row);
-  return toEventRecord(event, row);
+  return toEventSummary(event);
 }
 
 const BY_ID = `select ${laneColumns("l")} from {}.lane l where id = $1::bigint`;
 const BY_KEY = `select ${laneColumns("l")} from {}.lane l join {}.client c on c.id = l.client
   where c.name = $1::bytea and l.tag = $2::smallint and l.message = $3::bytea`;
 const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
-  from {}.attempt a join {}.event e on e.id = a.event where e.lane = $1::bigint order by a.id`;
+  from {}.attempt a where a.event = any($1::bigint[]) order by a.id`;
+const ONE_MORE = EVENTS_BESIDE_CURSOR + 1;
+const BESIDE_CURSOR = `(${EVENT} where e.lane = $1::bigint and e.seq < $2::bigint order by e.seq desc, e.id desc limit ${ONE_MORE})
+  union all (${EVENT} where e.lane = $1::bigint and e.seq >= $2::bigint order by e.seq, e.id limit ${ONE_MORE})`;
+const GAPS = `select lo as "from", hi as "to", skipped as "skippedAt", filled as "filledAt" from {}.gap where lane = $1::bigint order by hi`;
 
 /** A lane with its events, gaps and attempts; null when there is none. */
 export async function readLane(session: PgSession, names: Names, ref: LaneKey | number): Promise<LaneRecord | null> {
@@ -69,23 +70,26 @@ export async function readLane(session: PgSession, names: Names, ref: LaneKey | 
       : ["lane_by_key", BY_KEY, [textBytes(ref.apiClientId), TAG[ref.tag], textBytes(ref.messageId)]];
   const [row] = await session.rows<PgLaneRow>(name, text, values);
   if (row === undefined) return null;
-  const [lane] = await readLanes(session, names, [row]);
-  if (lane === undefined) return null;
-  const { token: _token, holder: _holder, leased: _leased, ...facts } = lane;
-  const bodies = await readBodies(session, idsIn(lane.events));
-  const events = lane.events.toSorted(bySequence).map((event) => toEventRecord(event, bodies.get(event.id) ?? NO_BODY));
-  return { ...facts, events, attempts: await session.rows<AttemptRecord>("attempts", ATTEMPTS, [row.id]) };
+  await names.learn(session, { clients: [row.client], kinds: [] });
+  const near = [row.id, row.cursor ?? Number.MIN_SAFE_INTEGER];
+  const found = await session.rows<FullEventRow>("lane_events", BESIDE_CURSOR, near);
+  const { events, more } = besideCursor(found.map(summaryOf), row.cursor);
+  const gaps = await session.rows<GapRecord>("lane_gaps", GAPS, [row.id]);
+  const attempts = await session.rows<AttemptRecord>("attempts", ATTEMPTS, [idsIn(events)]);
+  return { ...laneFacts(row, names.client(row.client)), events, more, gaps, attempts };
 }
 
-interface QuarantineRow extends Omit<QuarantineRecord, "state" | "untimed"> {
-  readonly state: number;
-  readonly untimed: boolean | null;
-}
+type Stored<Row> = Omit<Row, "state" | "untimed"> & { readonly state: number; readonly untimed: boolean | null };
 
-const QUARANTINE = `select id, reason, slot, signer, scope, state, replayed_as as "replayedAs", signed as "signedAt",
-  accepted as "acceptedAt", trace, digest, raw, head, untimed from {}.quarantine`;
+const quarantineWith = (
+  body: string,
+) => `select id, reason, slot, signer, scope, state, replayed_as as "replayedAs", signed as "signedAt",
+  accepted as "acceptedAt", trace, digest, ${body}, untimed from {}.quarantine`;
+const QUARANTINE = quarantineWith("raw, head");
+/** The length is in the header of the value: no body is read. */
+const QUARANTINE_SUMMARY = quarantineWith("octet_length(raw) as bytes");
 
-function toQuarantineRecord(row: QuarantineRow): QuarantineRecord {
+function toQuarantine<Row extends Stored<QuarantineRecord> | Stored<QuarantineSummary>>(row: Row) {
   return { ...row, state: heldWord(row.state), untimed: row.untimed === true };
 }
 
@@ -106,7 +110,7 @@ class Conditions {
   }
 }
 
-export async function findRows(session: PgSession, query: EventQuery): Promise<Page<EventRecord>> {
+export async function findRows(session: PgSession, query: EventQuery): Promise<Page<EventSummary>> {
   const conditions = eventConditions(query);
   const { eventType, apiClientId } = query;
   if (eventType !== undefined) conditions.add(await idsOf(session, "kind", [eventType]), "e.kind = any(?::int[])");
@@ -117,7 +121,7 @@ export async function findRows(session: PgSession, query: EventQuery): Promise<P
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
   const rows = await session.rows<FullEventRow>(null, text, conditions.values);
-  return pageOf(rows, query.limit, recordOf);
+  return pageOf(rows, query.limit, summaryOf);
 }
 
 const OF_SOURCE = `l.tag in (${TAGS_OF_SOURCES.join(", ")}) and l.client = any(?::int[])`;
@@ -152,12 +156,18 @@ function eventConditions(query: EventQuery): Conditions {
   return all;
 }
 
-export async function findQuarantineRows(session: PgSession, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {
+export async function findQuarantineRows(session: PgSession, query: QuarantineQuery): Promise<Page<QuarantineSummary>> {
   const states = (query.states ?? ["held", "replayed", "discarded"]).map((state) => HELD[state]);
-  const text = `${QUARANTINE} where state = any($1::smallint[]) and id < $2::bigint order by id desc limit $3::int`;
+  const text = `${QUARANTINE_SUMMARY} where state = any($1::smallint[]) and id < $2::bigint order by id desc limit $3::int`;
   const values = [states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1];
-  const rows = await session.rows<QuarantineRow>("find_quarantined", text, values);
-  return pageOf(rows, query.limit, toQuarantineRecord);
+  const rows = await session.rows<Stored<QuarantineSummary>>("find_quarantined", text, values);
+  return pageOf(rows, query.limit, toQuarantine<Stored<QuarantineSummary>>);
+}
+
+export async function readQuarantinedRow(session: PgSession, id: number): Promise<QuarantineRecord | null> {
+  const text = `${QUARANTINE} where id = $1::bigint`;
+  const [row] = await session.rows<Stored<QuarantineRecord>>("quarantined", text, [id]);
+  return row === undefined ? null : toQuarantine(row);
 }
 
 const SUMMARY = `select ${laneColumns("l")}, c.name as client_name, n.id as newest_id, k.name as newest_kind, n.seq as newest_seq,

@@ -9,7 +9,7 @@ import type {
   TransferredLane,
   TransferredTotals,
 } from "../../inbox/record.ts";
-import { countIn, plainText, withoutLease } from "../../inbox/store-rules.ts";
+import { countIn, plainText, withinBytes, withoutLease } from "../../inbox/store-rules.ts";
 import { HELD, STATUS } from "../database.ts";
 import { columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
@@ -35,13 +35,21 @@ const ATTEMPTS = `select e.lane, a.event as "eventId", a.attempt, a.at, a.durati
   from {}.attempt a join {}.event e on e.id = a.event where a.event = any($1::bigint[]) order by a.id`;
 const CONFLICTS = `select event, digest, signed as "signedAt", at, raw from {}.conflict where event = any($1::bigint[])`;
 
+/** The length of a body is in the header of its value. */
+const SIZES = `select w.id, ((select coalesce(sum(octet_length(raw)), 0) from {}.body where event = any(w.events))
+    + (select coalesce(sum(octet_length(raw)), 0) from {}.conflict where event = any(w.events)))::bigint as bytes
+  from (select id, array(select id from {}.event where lane = one.id) as events from unnest($1::bigint[]) as one (id)) as w`;
+
 export async function exportLaneRows(
   session: PgSession,
   names: Names,
   after: number,
   limit: number,
 ): Promise<TransferredLane[]> {
-  const rows = await session.rows<PgLaneRow>("export_lanes", LANES, [after, limit]);
+  const page = await session.rows<PgLaneRow>("export_lanes", LANES, [after, limit]);
+  const sizes = await session.rows<{ id: number; bytes: number }>("export_sizes", SIZES, [idsIn(page)]);
+  const sizeOf = new Map(sizes.map(({ id, bytes }) => [id, bytes]));
+  const rows = withinBytes(page, ({ id }) => sizeOf.get(id) ?? 0);
   const lanes = await readLanes(session, names, rows);
   const events = lanes.flatMap((lane) => lane.events);
   const bodies = await readBodies(session, idsIn(events));

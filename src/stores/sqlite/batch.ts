@@ -24,6 +24,7 @@ import {
   type Claimed,
   claimDue,
   claimLane,
+  isEnough,
   recoveryDue,
   type SqliteEntry,
   type SqliteLane,
@@ -65,11 +66,14 @@ export function runTurn(work: Work, turn: Turn<SqliteDatabase>, plan: Plan): Tur
   const { claim } = turn;
   const lanes = new SqliteLanes(work);
   const settled = turn.settles.map((request, index) => plan.answered.get(index) ?? settle(lanes, request));
-  const claimed: Claimed = { leases: [], retired: [], untaken: [] };
+  const claimed: Claimed = { leases: [], retired: [], untaken: [], bytes: 0 };
   if (claim.lane === undefined) claimDue(lanes, claim, claimed);
 
   const leaseAtAccept =
-    claim.mode === "ordinary" && claim.lane === undefined && claim.limit > claimed.leases.length && !recoveryDue(lanes);
+    claim.mode === "ordinary" &&
+    claim.lane === undefined &&
+    !isEnough(claimed, claim.limit, claim.maxBytes) &&
+    !recoveryDue(lanes);
   const mode: AcceptMode = { claim: leaseAtAccept ? claim : null, claimed };
   const accepted = acceptAll(lanes, turn, plan, mode);
   const quarantined = turn.quarantines.map(
@@ -135,7 +139,7 @@ function refuse(
 
 /** A row that cannot be stored leaves nothing behind, and fails none of its neighbours. */
 function acceptCarefully(work: Work, mode: AcceptMode, store: () => Acceptance): Acceptance {
-  const { leases, untaken } = mode.claimed;
+  const { leases, untaken, bytes } = mode.claimed;
   const [leased, ended] = [leases.length, untaken.length];
   const ledger = work.ledger.snapshot();
   work.sql.savepoint.run();
@@ -149,6 +153,7 @@ function acceptCarefully(work: Work, mode: AcceptMode, store: () => Acceptance):
     work.facts.kinds.rolledBack();
     leases.length = leased;
     untaken.length = ended;
+    mode.claimed.bytes = bytes;
     return { outcome: "failed", error };
   } finally {
     if (work.db.inTransaction) work.sql.release.run();
@@ -353,6 +358,7 @@ export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | 
     event.attempts++;
     const { lane: key, identity = null, eventType, signedAt, trace, raw, head = null } = incoming;
     const leased = rules.lease(lane, event, arming.missing, claim.leaseMs);
+    mode.claimed.bytes += raw.byteLength;
     mode.claimed.leases.push(leaseOf(lane, leased, { key, identity, eventType, signedAt, trace, raw, head }, index));
   } else gapBegins = rules.apply(lane, arming);
   if (arrival.below) lane.below = 1;
@@ -375,7 +381,7 @@ export function acceptByRules(lanes: SqliteLanes, placed: Placed, mode: AcceptMo
 }
 
 function hasRoom({ claim, claimed }: AcceptMode): boolean {
-  return claim !== null && claimed.leases.length < claim.limit;
+  return claim !== null && !isEnough(claimed, claim.limit, claim.maxBytes);
 }
 
 function accepted(lanes: SqliteLanes, placed: Placed, event: EventId, gapBegins: boolean): Acceptance {

@@ -55,6 +55,8 @@ export interface Claimed {
   readonly leases: Lease[];
   readonly retired: EventRecord[];
   readonly untaken: Untaken[];
+  /** Of the bodies of what is leased and retired. */
+  bytes: number;
 }
 
 const END = Number.MAX_SAFE_INTEGER;
@@ -65,7 +67,7 @@ export function claimDue(lanes: SqliteLanes, request: ClaimRequest, claimed: Cla
   // A lane whose event has ended may be due again at once: then the scan begins anew.
   const ended = () => claimed.retired.length + claimed.untaken.length;
   let endedBefore = -1;
-  while (!isEnough(claimed, limit) && ended() > endedBefore) {
+  while (!isEnough(claimed, limit, request.maxBytes) && ended() > endedBefore) {
     endedBefore = ended();
     if (request.lane !== undefined) claimOnly(lanes, request.lane, request, claimed);
     else {
@@ -79,8 +81,8 @@ export function claimDue(lanes: SqliteLanes, request: ClaimRequest, claimed: Cla
   }
 }
 
-function isEnough({ leases, retired, untaken }: Claimed, limit: number): boolean {
-  return roomLeft({ leased: leases, retired, untaken }, limit) <= 0;
+export function isEnough({ leases, retired, untaken, bytes }: Claimed, limit: number, maxBytes?: number): boolean {
+  return roomLeft({ leased: leases, retired, untaken, bytes }, limit, maxBytes) <= 0;
 }
 
 /** True while an expired lease is due. */
@@ -103,10 +105,10 @@ function scan(lanes: SqliteLanes, { request, claimed, limit, from, to, takes }: 
   const { sql } = lanes.work;
   const due = request.mode === "recover" ? sql.expiredLanes : sql.dueLanes;
   let [readyAt, id] = [from, 0];
-  while (!isEnough(claimed, limit)) {
+  while (!isEnough(claimed, limit, request.maxBytes)) {
     const page = due.all(readyAt, to, readyAt, id);
     for (const row of page) {
-      if (isEnough(claimed, limit)) return;
+      if (isEnough(claimed, limit, request.maxBytes)) return;
       [readyAt, id] = [row.readyAt ?? from, row.id];
       const lane = toLane(row, row);
       if (takes === undefined || takes(lane, lanes.now)) claimLane(lanes, lane, request, claimed);
@@ -131,6 +133,7 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
   if (claim.kind === "untaken") return void claimed.untaken.push(untakenOf(lane, claim, names));
   const rest = sql.claimed.get(event.id);
   if (rest === undefined) throw new RangeError("An event was claimed, but is not there.");
+  claimed.bytes += rest.raw?.byteLength ?? 0;
   if (claim.kind === "retired") {
     const row = sql.event.get(event.id);
     const { head } = ofSource(lanes, lane, event.id);

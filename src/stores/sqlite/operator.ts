@@ -145,8 +145,10 @@ const HOLDING = `select e.id from oncehook_event e, oncehook_lane l where l.id =
     or exists (select 1 from oncehook_attempt where event = e.id and error <> ''))`;
 
 /** The bodies of a lane's events, and those of conflicts. */
-const BODIES = `select e.id, b.raw from oncehook_event e join oncehook_body b on b.event = e.id where e.lane = ?
-  union all select e.id, c.raw from oncehook_event e join oncehook_conflict c on c.event = e.id where e.lane = ?`;
+const BODIES = ["body", "conflict"].map((table) => ({
+  ids: `select e.id from oncehook_event e join oncehook_${table} b on b.event = e.id where e.lane = ?`,
+  raw: `select raw from oncehook_${table} where event = ?`,
+}));
 
 /** Returns the number of events of which something was still held. */
 function eraseLanes(work: Work, ids: readonly number[], isNamedIn: (raw: Uint8Array) => boolean): number {
@@ -166,8 +168,14 @@ function eraseLanes(work: Work, ids: readonly number[], isNamedIn: (raw: Uint8Ar
 
 /** The events of a lane that are about the subject: its others may be about somebody else. */
 function namedIn({ db }: Work, lane: number, isNamedIn: (raw: Uint8Array) => boolean): ReadonlySet<number> {
-  const rows = db.prepare(BODIES).all(lane, lane) as { readonly id: number; readonly raw: Buffer }[];
-  return new Set(rows.filter(({ raw }) => isNamedIn(raw)).map(({ id }) => id));
+  const named = new Set<number>();
+  for (const { ids, raw } of BODIES) {
+    const rows = db.prepare(ids).all(lane) as { readonly id: number }[];
+    const body = db.prepare(raw);
+    // One by one, because each may be large.
+    for (const { id } of rows) if (isNamedIn((body.get(id) as { readonly raw: Buffer }).raw)) named.add(id);
+  }
+  return named;
 }
 
 /** Bodies that were still there. */
@@ -195,12 +203,18 @@ type Subject = Extract<Act, { kind: "erase" }>["subject"];
 /** A body that has neither the text nor an escape of JSON or of a form in it cannot name it, and need not be read. */
 const MAY_NAME = "(instr(raw, ?) > 0 or instr(raw, x'5c') > 0 or instr(raw, x'25') > 0)";
 
-const QUARANTINED = `select id, raw from oncehook_quarantine where id between ? and ? and raw is not null and ${MAY_NAME}`;
+const QUARANTINED = `select id, id as body from oncehook_quarantine where id between ? and ? and raw is not null and ${MAY_NAME}`;
 
 /** Lanes whose fields name nobody: only the bodies show whom they are about. */
-const silent = (bodies: string, where: string) => `select l.id, b.raw
+const silent = (bodies: string, where: string) => `select l.id, b.event as body
   from oncehook_lane l cross join oncehook_event e on e.lane = l.id cross join ${bodies} b on b.event = e.id
   where l.id between ? and ? and ${where} and ${MAY_NAME}`;
+
+/** A row of a search, and the id of its body. */
+interface Searched {
+  readonly id: number;
+  readonly body: number;
+}
 
 /** Looks through one inbox for one subject. */
 class EraseSearch {
@@ -223,31 +237,40 @@ class EraseSearch {
     const byPeer = "peer" in subject;
     const told = byPeer
       ? await this.#inbox.during(() => lanesWith(this.#inbox, "peer", subject.peer))
-      : await this.#inbox.during(() => this.#read(LANES_OF_MESSAGE, [subject.messageId]));
+      : await this.#inbox.during(() => this.#rows(LANES_OF_MESSAGE, [subject.messageId]).map(({ id }) => id));
     const unnamed = `l.tag in (${[TAG.unlaned, ...TAGS_OF_SOURCES].join(", ")})`;
     const where = byPeer ? `(${unnamed} or l.peer is null)` : unnamed;
-    const accepted = await this.#scan("oncehook_lane", silent("oncehook_body", where), this.#text);
-    const conflicting = await this.#scan("oncehook_lane", silent("oncehook_conflict", where), this.#text);
+    const of = (bodies: string) =>
+      this.#scan("oncehook_lane", silent(bodies, where), `select raw from ${bodies} where event = ?`);
+    const accepted = await of("oncehook_body");
+    const conflicting = await of("oncehook_conflict");
     return new Set([...told, ...accepted, ...conflicting]);
   }
 
   /** Ids of the quarantined bodies that name it. */
   quarantined(): Promise<number[]> {
-    return this.#scan("oncehook_quarantine", QUARANTINED, this.#text);
+    return this.#scan("oncehook_quarantine", QUARANTINED, "select raw from oncehook_quarantine where id = ?");
   }
 
-  async #scan(table: Walk["table"], sql: string, value: unknown): Promise<number[]> {
+  /** @param raw - the SQL of one body */
+  async #scan(table: Walk["table"], sql: string, raw: string): Promise<number[]> {
     const found: number[] = [];
     await inSlices(this.#inbox, { table }, async (from, to) => {
-      found.push(...(await this.#inbox.during(() => this.#read(sql, [from, to, value]))));
+      found.push(...(await this.#inbox.during(() => this.#named(raw, this.#rows(sql, [from, to, this.#text])))));
       return false;
     });
     return found;
   }
 
-  #read(sql: string, values: readonly unknown[]): number[] {
-    const rows = this.#inbox.db.prepare(sql).all(...values) as { readonly id: number; readonly raw?: Buffer }[];
-    return rows.filter(({ raw }) => raw === undefined || this.isNamedIn(raw)).map(({ id }) => id);
+  #rows(sql: string, values: readonly unknown[]): readonly Searched[] {
+    return this.#inbox.db.prepare(sql).all(...values) as Searched[];
+  }
+
+  /** Reads one body after the other, because each may be large. */
+  #named(raw: string, rows: readonly Searched[]): number[] {
+    const body = this.#inbox.db.prepare(raw);
+    const isNamed = ({ body: id }: Searched) => this.isNamedIn((body.get(id) as { readonly raw: Buffer }).raw);
+    return rows.filter(isNamed).map(({ id }) => id);
   }
 }
 
@@ -332,7 +355,7 @@ function replayQuarantined(lanes: SqliteLanes, request: Extract<Act, { kind: "re
   const row = heldQuarantine(lanes.work, request.quarantine);
   if (!("bytes" in row)) return row;
   if (row.hasBody === 0) return refuse("body_pruned");
-  const mode = { claim: null, claimed: { leases: [], retired: [], untaken: [] } };
+  const mode = { claim: null, claimed: { leases: [], retired: [], untaken: [], bytes: 0 } };
   const acceptance = accept(lanes, request.event, null, mode);
   if (acceptance.outcome === "failed") throw acceptance.error;
   letGo(lanes.work, row, HELD.replayed, acceptance.event);

@@ -1,7 +1,16 @@
 /** Finds events and lanes by filter, through small indexes where a filter has one, otherwise in chunks that leave the event loop free. */
 import { setImmediate } from "node:timers/promises";
 import { isDue, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
-import type { AuditRecord, EventRecord, InboxStats, LaneSummary, QuarantineRecord } from "../../inbox/record.ts";
+import type {
+  AuditRecord,
+  EventBody,
+  EventId,
+  EventSummary,
+  InboxStats,
+  LaneSummary,
+  QuarantineRecord,
+  QuarantineSummary,
+} from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf } from "../../inbox/store-rules.ts";
 import type { Clock } from "../../internal/clock.ts";
@@ -9,13 +18,15 @@ import { type COUNTERS, HELD, OUTCOME, STATE, STATUS, TAG, TAGS_OF_SOURCES } fro
 import { readInstances } from "./instances.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import {
-  EVENT,
-  type EventRow,
+  EVENT_SUMMARY,
+  type EventSummaryRow,
   QUARANTINE,
+  QUARANTINE_SUMMARY,
   type QuarantineRow,
+  type QuarantineSummaryRow,
   SUMMARY,
   type SummaryRow,
-  toEvent,
+  toEventSummary,
   toQuarantine,
   toSummary,
 } from "./records.ts";
@@ -35,7 +46,7 @@ interface Condition {
   readonly narrow?: "lane" | "index";
 }
 
-export function find(inbox: OpenInbox, query: EventQuery): Promise<Page<EventRecord>> {
+export function find(inbox: OpenInbox, query: EventQuery): Promise<Page<EventSummary>> {
   return inbox.during(async () => {
     if (query.eventType !== undefined && !knowsKind(inbox, query.eventType)) return { items: [], next: null };
     const conditions = [...conditionsOf(query), ...(await laneConditions(inbox, query))];
@@ -43,7 +54,7 @@ export function find(inbox: OpenInbox, query: EventQuery): Promise<Page<EventRec
     const rows = isQuick(conditions)
       ? read(inbox, query, conditions, wanted)
       : await readInSlices(inbox, query, conditions, wanted);
-    return pageOf(rows, query.limit, toEvent);
+    return pageOf(rows, query.limit, toEventSummary);
   });
 }
 
@@ -59,16 +70,16 @@ export function findSql(query: EventQuery): { readonly sql: string; readonly val
   return statementOf(query, conditionsOf(query), query.limit + 1);
 }
 
-function read(inbox: OpenInbox, query: EventQuery, conditions: readonly Condition[], limit: number): EventRow[] {
+function read(inbox: OpenInbox, query: EventQuery, conditions: readonly Condition[], limit: number): EventSummaryRow[] {
   const { sql, values } = statementOf(query, conditions, limit);
-  return inbox.db.prepare(sql).all(...values) as EventRow[];
+  return inbox.db.prepare(sql).all(...values) as EventSummaryRow[];
 }
 
 function statementOf(query: EventQuery, conditions: readonly Condition[], limit: number) {
   const all = query.after === undefined ? conditions : [...conditions, afterOf(query, query.after)];
   const where = all.length === 0 ? "" : `where ${all.map(({ sql }) => sql).join(" and ")}`;
   const direction = query.order === "oldest" ? "asc" : "desc";
-  const sql = `${EVENT} ${where} order by e.id ${direction} limit ?`;
+  const sql = `${EVENT_SUMMARY} ${where} order by e.id ${direction} limit ?`;
   return { sql, values: [...all.flatMap(({ values }) => values), limit] };
 }
 
@@ -81,9 +92,9 @@ async function readInSlices(
   query: EventQuery,
   conditions: readonly Condition[],
   limit: number,
-): Promise<EventRow[]> {
+): Promise<EventSummaryRow[]> {
   const { after, order = "newest" } = query;
-  const rows: EventRow[] = [];
+  const rows: EventSummaryRow[] = [];
   await inSlices(inbox, { table: "oncehook_event", first: order, after }, (from, to) => {
     const slice: Condition = { sql: "e.id between ? and ?", values: [from, to] };
     const { after: _after, ...rest } = query;
@@ -179,14 +190,40 @@ function stateCondition(codes: readonly number[]): Condition {
   return codes.length === 1 ? { ...condition, narrow: "index" } : condition;
 }
 
-export function findQuarantined(inbox: OpenInbox, query: QuarantineQuery): Promise<Page<QuarantineRecord>> {
+export function findQuarantined(inbox: OpenInbox, query: QuarantineQuery): Promise<Page<QuarantineSummary>> {
   return inbox.during(() => {
     const states = (query.states ?? ["held", "replayed", "discarded"]).map((state) => HELD[state]);
     const where = `state in (${states.map(() => "?").join(", ")}) and id < ?`;
     const rows = inbox.db
-      .prepare(`${QUARANTINE} where ${where} order by id desc limit ?`)
-      .all(...states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1) as QuarantineRow[];
-    return pageOf(rows, query.limit, toQuarantine);
+      .prepare(`${QUARANTINE_SUMMARY} where ${where} order by id desc limit ?`)
+      .all(...states, query.after ?? Number.MAX_SAFE_INTEGER, query.limit + 1) as QuarantineSummaryRow[];
+    return pageOf(rows, query.limit, toQuarantine<QuarantineSummaryRow>);
+  });
+}
+
+export function readQuarantined(inbox: OpenInbox, id: number): Promise<QuarantineRecord | null> {
+  return inbox.during(() => {
+    const row = inbox.db.prepare(`${QUARANTINE} where id = ?`).get(id) as QuarantineRow | undefined;
+    return row === undefined ? null : toQuarantine(row);
+  });
+}
+
+export function readBodies(
+  inbox: OpenInbox,
+  events: readonly EventId[],
+  maxBytes: number,
+): Promise<ReadonlyMap<EventId, EventBody>> {
+  return inbox.during(() => {
+    const read = new Map<EventId, EventBody>();
+    let bytes = 0;
+    for (const id of events) {
+      if (bytes >= maxBytes) break;
+      const body = inbox.session.sql.body.get(id);
+      if (body === undefined) continue;
+      read.set(id, body);
+      bytes += body.raw.byteLength;
+    }
+    return read;
   });
 }
 

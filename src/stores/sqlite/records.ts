@@ -2,12 +2,15 @@
 import type {
   AttemptRecord,
   EventRecord,
+  EventSummary,
   GapRecord,
   LaneKey,
   LaneRecord,
   LaneSummary,
   QuarantineRecord,
+  QuarantineSummary,
 } from "../../inbox/record.ts";
+import { EVENTS_BESIDE_CURSOR } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
 
@@ -16,13 +19,20 @@ export const OF_EVENT = `e.id, e.lane as laneId, e.seq as sequence, e.state, e.o
   e.signed as signedAt, e.accepted as acceptedAt, e.started as startedAt, e.finished as finishedAt, e.attempts, e.duplicates,
   e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest, e.untimed, e.identity`;
 
-/** Columns, joined tables and order of an event as `toEvent` reads it. */
-export const EVENT = `select ${OF_EVENT}, c.name as apiClientId, l.tag, l.message as messageId, k.name as eventType, b.raw, b.head
+/** Columns, joined tables and order of an event with `body`. */
+const eventWith = (
+  body: string,
+) => `select ${OF_EVENT}, c.name as apiClientId, l.tag, l.message as messageId, k.name as eventType, ${body}
   from oncehook_event e cross join oncehook_lane l on l.id = e.lane cross join oncehook_client c on c.id = l.client
   cross join oncehook_kind k on k.id = e.kind left join oncehook_body b on b.event = e.id`;
+/** An event as `toEvent` reads it. */
+export const EVENT = eventWith("b.raw, b.head");
+/** An event as `toEventSummary` reads it: no page of a body is read. */
+export const EVENT_SUMMARY = eventWith("b.event is not null as hasBody");
 
-export interface EventRow
-  extends Omit<EventRecord, "lane" | "state" | "outcome" | "late" | "forced" | "conflict" | "untimed"> {
+/** The columns of either. */
+interface FactsRow
+  extends Omit<EventSummary, "lane" | "state" | "outcome" | "late" | "forced" | "conflict" | "untimed" | "hasBody"> {
   readonly apiClientId: string;
   readonly tag: number;
   readonly messageId: string;
@@ -34,13 +44,27 @@ export interface EventRow
   readonly untimed: number | null;
 }
 
+export interface EventRow extends FactsRow, Pick<EventRecord, "raw" | "head"> {}
+
+export interface EventSummaryRow extends FactsRow {
+  readonly hasBody: number;
+}
+
 /** The columns of `OF_EVENT`. */
 export type RowOfEvent = Omit<EventRow, "apiClientId" | "tag" | "messageId" | "eventType" | "raw" | "head">;
 
 /** Field by field: taking a few out of a row by rest and spread takes twenty times as long, and lanes and pages hold many. */
 export function toEvent(row: EventRow): EventRecord {
+  return { ...factsOf(row), raw: row.raw, head: row.head };
+}
+
+export function toEventSummary(row: EventSummaryRow): EventSummary {
+  return { ...factsOf(row), hasBody: row.hasBody === 1 };
+}
+
+function factsOf(row: FactsRow) {
   const { id, laneId, sequence, eventType, occurredAt, signedAt, acceptedAt, startedAt, finishedAt } = row;
-  const { attempts, duplicates, errorCode, error, trace, digest, raw, head } = row;
+  const { attempts, duplicates, errorCode, error, trace, digest } = row;
   return {
     id,
     laneId,
@@ -65,12 +89,10 @@ export function toEvent(row: EventRow): EventRecord {
     error,
     trace,
     digest,
-    raw,
-    head,
   };
 }
 
-interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps" | "attempts"> {
+interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "more" | "gaps" | "attempts"> {
   readonly apiClientId: string;
   readonly tag: number;
   readonly messageId: string;
@@ -116,13 +138,14 @@ function toLaneFacts({ apiClientId, tag, messageId, status, ...facts }: LaneFact
 
 const LANE_BY_ID = `${LANE} where l.id = ?`;
 const LANE_BY_KEY = `${LANE} where c.name = ? and l.tag = ? and l.message = ?`;
-const LANE_EVENTS = `${EVENT} where e.lane = ? order by e.seq, e.id`;
+const FROM_CURSOR = `${EVENT_SUMMARY} where e.lane = ? and e.seq >= ? order by e.seq, e.id limit ${EVENTS_BESIDE_CURSOR + 1}`;
+const BEFORE_CURSOR = `${EVENT_SUMMARY} where e.lane = ? and e.seq < ? order by e.seq desc, e.id desc limit ${EVENTS_BESIDE_CURSOR + 1}`;
 const LANE_GAPS = `select lo as "from", hi as "to", skipped as skippedAt, filled as filledAt
   from oncehook_gap where lane = ? order by hi`;
 const LANE_ATTEMPTS = `select a.event as eventId, a.attempt, a.at, a.duration as durationMs, a.error_code as errorCode, a.error
-  from oncehook_event e join oncehook_attempt a on a.event = e.id where e.lane = ? order by a.id`;
+  from json_each(?) e cross join oncehook_attempt a on a.event = e.value order by a.id`;
 
-/** Reads lanes with all they hold. */
+/** Reads lanes with their events. */
 export class LaneReader {
   readonly #db: SqliteDatabase;
   /** Prepared when first needed: it takes longer than reading, but not every open reads a lane. */
@@ -140,10 +163,19 @@ export class LaneReader {
         : this.#statement(LANE_BY_KEY).get(ref.apiClientId, TAG[ref.tag], ref.messageId)
     ) as LaneFacts | undefined;
     if (row === undefined) return null;
-    const events = this.#statement(LANE_EVENTS).all(row.id) as EventRow[];
+    const { events, more } = this.#eventsOf(row);
     const gaps = this.#statement(LANE_GAPS).all(row.id) as GapRecord[];
-    const attempts = this.#statement(LANE_ATTEMPTS).all(row.id) as AttemptRecord[];
-    return { ...toLaneFacts(row), events: events.map(toEvent), gaps, attempts };
+    const attempts = this.#statement(LANE_ATTEMPTS).all(JSON.stringify(events.map(({ id }) => id))) as AttemptRecord[];
+    return { ...toLaneFacts(row), events, more, gaps, attempts };
+  }
+
+  /** As `LaneRecord`; one more of each side shows whether there are more. */
+  #eventsOf({ id, cursor }: LaneFacts): Pick<LaneRecord, "events" | "more"> {
+    const from = cursor ?? Number.MIN_SAFE_INTEGER;
+    const behind = this.#statement(FROM_CURSOR).all(id, from) as EventSummaryRow[];
+    const before = this.#statement(BEFORE_CURSOR).all(id, from) as EventSummaryRow[];
+    const shown = [...before.slice(0, EVENTS_BESIDE_CURSOR).reverse(), ...behind.slice(0, EVENTS_BESIDE_CURSOR)];
+    return { events: shown.map(toEventSummary), more: shown.length < before.length + behind.length };
   }
 
   #statement(sql: string): SqliteStatement {
@@ -155,14 +187,19 @@ export class LaneReader {
   }
 }
 
-export interface QuarantineRow extends Omit<QuarantineRecord, "state" | "untimed"> {
-  readonly state: number;
-  readonly untimed: number | null;
-}
+type Stored<Row> = Omit<Row, "state" | "untimed"> & { readonly state: number; readonly untimed: number | null };
 
-export const QUARANTINE = `select id, reason, slot, signer, scope, state, replayed_as as replayedAs, signed as signedAt,
-  accepted as acceptedAt, trace, digest, raw, head, untimed from oncehook_quarantine`;
+export type QuarantineRow = Stored<QuarantineRecord>;
+export type QuarantineSummaryRow = Stored<QuarantineSummary>;
 
-export function toQuarantine(row: QuarantineRow): QuarantineRecord {
+const quarantineWith = (
+  body: string,
+) => `select id, reason, slot, signer, scope, state, replayed_as as replayedAs, signed as signedAt,
+  accepted as acceptedAt, trace, digest, ${body}, untimed from oncehook_quarantine`;
+export const QUARANTINE = quarantineWith("raw, head");
+/** The length is in the header of the row: no page of a body is read. */
+export const QUARANTINE_SUMMARY = quarantineWith("length(raw) as bytes");
+
+export function toQuarantine<Row extends QuarantineRow | QuarantineSummaryRow>(row: Row) {
   return { ...row, state: heldWord(row.state), untimed: row.untimed === 1 };
 }

@@ -11,7 +11,7 @@ import type {
   TransferredLane,
   TransferredTotals,
 } from "../../inbox/record.ts";
-import { countIn, withoutLease } from "../../inbox/store-rules.ts";
+import { countIn, withinBytes, withoutLease } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../database.ts";
 import { EVENT, type EventRow, toEvent } from "./records.ts";
@@ -20,7 +20,7 @@ import type { Work } from "./transaction.ts";
 
 // Gives the SQLite inbox's lanes to another store.
 
-interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "gaps" | "attempts"> {
+interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "more" | "gaps" | "attempts"> {
   readonly apiClientId: string;
   readonly tag: number;
   readonly messageId: string;
@@ -44,7 +44,7 @@ const ATTEMPTS = `select e.lane, a.event as eventId, a.attempt, a.at, a.duration
 type OfLane<T> = T & { readonly lane: number };
 
 export function exportLanes(db: SqliteDatabase, after: number, limit: number): TransferredLane[] {
-  const lanes = db.prepare(LANES).all(after, limit) as LaneFacts[];
+  const lanes = withinBytes(db.prepare(LANES).all(after, limit) as LaneFacts[], laneBytes(db));
   const range = [lanes[0]?.id ?? 0, lanes.at(-1)?.id ?? 0];
   const events = eventsOf(db, range);
   const gaps = byLane(db.prepare(GAPS).all(...range) as OfLane<GapRecord>[]);
@@ -64,6 +64,15 @@ export function exportLanes(db: SqliteDatabase, after: number, limit: number): T
       attempts: attempts.get(facts.id) ?? [],
     };
   });
+}
+
+/** The length of a body is in the header of its row. */
+const BYTES = `select (select total(length(raw)) from oncehook_event e cross join oncehook_body b on b.event = e.id where e.lane = :lane)
+  + (select total(length(raw)) from oncehook_event e cross join oncehook_conflict c on c.event = e.id where e.lane = :lane) as bytes`;
+
+function laneBytes(db: SqliteDatabase): (lane: LaneFacts) => number {
+  const bytes = db.prepare(BYTES);
+  return ({ id }) => (bytes.get({ lane: id }) as { readonly bytes: number }).bytes;
 }
 
 function eventsOf(db: SqliteDatabase, range: readonly number[]): ReadonlyMap<number, TransferredEvent[]> {

@@ -192,7 +192,7 @@ export const acceptCases: readonly ContractCase[] = [
     const body = bench.quarantine("{broken", { reason: "invalid_json", scope: "inbound", slot: "previous" });
     bench.expect((await bench.step({ quarantines: [body, body] })).quarantined).toEqual(["held", "duplicate"]);
     bench.expect((await bench.step({ quarantines: [body] })).quarantined).toEqual(["duplicate"]);
-    const row = bench.only((await bench.store.findQuarantined({ limit: 10 })).items);
+    const row = bench.only(await bench.quarantined({ limit: 10 }));
     bench.expect(row).toMatchObject({ reason: "invalid_json", scope: "inbound", slot: "previous", state: "held" });
     bench.expect(row).toMatchObject({ replayedAs: null, signedAt: body.signedAt, acceptedAt: bench.clock.now() });
     bench.expect([hex(row.raw), hex(row.digest)]).toEqual([hex(body.raw), hex(body.digest)]);
@@ -208,7 +208,7 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(quarantined).toEqual(["held", "held", "full", "held"]);
     const long = bench.quarantine("b".repeat(999), { signer: "signer-2", slot: "next", scope: "any" });
     bench.expect((await bench.step({ quarantines: [long], quarantineQuota })).quarantined).toEqual(["full"]);
-    const oldest = (await bench.store.findQuarantined({ limit: 10 })).items.at(-1);
+    const oldest = (await bench.quarantined({ limit: 10 })).at(-1);
     await bench.act({ kind: "discard_quarantined", quarantine: oldest?.id ?? 0 });
     bench
       .expect((await bench.step({ quarantines: bodies, quarantineQuota })).quarantined)
@@ -222,12 +222,12 @@ export const acceptCases: readonly ContractCase[] = [
     const shaped = (text: string, wish: Partial<NewQuarantine> = {}) =>
       bench.quarantine(text, { reason: "too_deep", head: '{"a":"1"}', ...wish });
     const held = async () => {
-      const rows = (await bench.store.findQuarantined({ states: ["held"], limit: 100 })).items;
+      const rows = await bench.quarantined({ states: ["held"], limit: 100 });
       return rows.map(({ raw }) => Buffer.from(raw ?? []).toString()).toSorted();
     };
     const apart = [shaped("of another", { signer: "signer-2" }), shaped("set aside")];
     bench.expect(await hold(...apart)).toEqual(["held", "held"]);
-    const aside = (await bench.store.findQuarantined({ limit: 1 })).items[0];
+    const aside = (await bench.quarantined({ limit: 1 }))[0];
     await bench.act({ kind: "discard_quarantined", quarantine: aside?.id ?? 0 });
 
     await hold(kept("k1"), shaped("s1"), shaped("s2", { reason: "forbidden_key", slot: "next", scope: "any" }));
@@ -241,7 +241,7 @@ export const acceptCases: readonly ContractCase[] = [
 
     // What gave way is known and seen, without its body; an operator's discards keep theirs.
     bench.expect(await hold(shaped("s1"))).toEqual(["duplicate"]);
-    const discarded = (await bench.store.findQuarantined({ states: ["discarded"], limit: 100 })).items;
+    const discarded = await bench.quarantined({ states: ["discarded"], limit: 100 });
     const facts = discarded.map(({ reason, raw, head }) => [
       reason,
       raw === null ? null : Buffer.from(raw).toString(),
@@ -286,7 +286,7 @@ export const acceptCases: readonly ContractCase[] = [
     const quarantines = ["next", "current", "previous"].map((slot) => bench.quarantine(slot, { slot }));
     const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
     bench.expect((await bench.step({ quarantines, quarantineQuota })).quarantined).toEqual(["held", "held", "full"]);
-    const rows = (await bench.store.findQuarantined({ limit: 10 })).items;
+    const rows = await bench.quarantined({ limit: 10 });
     bench.expect(rows.map(({ slot, signer }) => [slot, signer])).toEqual([
       ["current", "signer-1"],
       ["next", "signer-1"],

@@ -1,6 +1,15 @@
 /** The bench of the store contract: a store on a fake clock, and short methods for what cases do with it. */
 import { hash } from "node:crypto";
-import type { EventRecord, LaneKey, LaneRecord, NewEvent, NewQuarantine, Outcome } from "../../inbox/record.ts";
+import type {
+  EventRecord,
+  EventSummary,
+  LaneKey,
+  LaneRecord,
+  NewEvent,
+  NewQuarantine,
+  Outcome,
+  QuarantineRecord,
+} from "../../inbox/record.ts";
 import type {
   Act,
   ActResult,
@@ -16,6 +25,7 @@ import type {
   LeaseRef,
   OpenContext,
   PrunePolicy,
+  QuarantineQuery,
   Settle,
   SettleResult,
   StoreCapabilities,
@@ -87,6 +97,9 @@ const MINUTE = 60_000;
 const FAILURE: Failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
 
 let openings = 0;
+
+/** An event with its body. */
+export type WholeEvent = EventSummary & EventRecord;
 
 /** A store under test, and what a case does with it. */
 export class Bench {
@@ -293,14 +306,28 @@ export class Bench {
     return lane;
   }
 
-  async find(query: Partial<EventQuery> = {}): Promise<readonly EventRecord[]> {
-    return (await this.store.find({ order: "oldest", limit: 1_000, ...query })).items;
+  /** Events with their bodies. */
+  async find(query: Partial<EventQuery> = {}): Promise<readonly WholeEvent[]> {
+    return this.withBodies((await this.store.find({ order: "oldest", limit: 1_000, ...query })).items);
+  }
+
+  async withBodies(events: readonly EventSummary[]): Promise<readonly WholeEvent[]> {
+    const ids = events.map(({ id }) => id);
+    const bodies = await this.store.bodies(ids, Number.MAX_SAFE_INTEGER);
+    return events.map((event) => ({ ...event, ...(bodies.get(event.id) ?? { raw: null, head: null }) }));
+  }
+
+  /** Rows of the quarantine with their bodies, newest first. */
+  async quarantined(query: Partial<QuarantineQuery> = {}): Promise<readonly QuarantineRecord[]> {
+    const { items } = await this.store.findQuarantined({ limit: 100, ...query });
+    const rows = await Promise.all(items.map(({ id }) => this.store.quarantined(id)));
+    return rows.filter((row) => row !== null);
   }
 
   /** The event with this sequence in message `m`. */
-  async at(sequence: number, messageId = "m"): Promise<EventRecord> {
+  async at(sequence: number, messageId = "m"): Promise<WholeEvent> {
     const { events } = await this.lane(messageId);
-    return this.only(events.filter((event) => event.sequence === sequence));
+    return this.only(await this.withBodies(events.filter((event) => event.sequence === sequence)));
   }
 }
 

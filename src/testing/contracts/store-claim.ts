@@ -1,7 +1,7 @@
 /** The store contract on leases: which lanes are claimed, in which order, and what happens to a lease that expires. */
 import { FRESH_MS } from "../../inbox/gap.ts";
 import { ENDED_PER_CLAIM } from "../../inbox/store-rules.ts";
-import { type Bench, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
+import { type Bench, bytes, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
 
 // Claims: which lanes, in which order, and what an accepted event's lease depends on.
 
@@ -111,6 +111,36 @@ export const claimCases: readonly ContractCase[] = [
     await bench.accept(bench.event(1));
     const { leases } = await bench.step({ accepts: [bench.of("b", 1)], claim: { limit: 0 } });
     bench.expect(leases).toEqual([]);
+  }),
+  it("claims no more once the claimed bodies have maxBytes, whichever way, and at least one of any size", async (bench) => {
+    const raw = (id: string) => bytes(JSON.stringify({ id, text: "x".repeat(10_000) }));
+    const large = (id: string) => bench.of(id, 1, { raw: raw(id) });
+    const claimed = async (maxBytes: number) => (await bench.claim({ maxBytes })).map(({ key }) => key.messageId);
+    await bench.accept(...["a", "b", "c", "d", "e"].map(large));
+    const size = raw("a").byteLength;
+    bench.expect(await claimed(1)).toEqual(["a"]);
+    bench.expect(await claimed(size + 1)).toEqual(["b", "c"]);
+    const { leases } = await bench.step({ accepts: [large("f")], claim: { limit: 5, maxBytes: 2 * size } });
+    bench.expect(leases.map(({ key, raw: { byteLength } }) => [key.messageId, byteLength])).toEqual([
+      ["d", size],
+      ["e", size],
+    ]);
+    bench.expect(await claimed(2 * size)).toEqual(["f"]);
+    const fresh = await bench.step({ accepts: ["g", "h", "i"].map(large), claim: { limit: 5, maxBytes: size + 1 } });
+    bench.expect(fresh.leases.map(({ key }) => key.messageId)).toEqual(["g", "h"]);
+    bench.expect([await claimed(1), await claimed(1)]).toEqual([["i"], []]);
+  }),
+  it("counts the bodies of events that used up their attempts towards maxBytes, and those of untaken ones not", async (bench) => {
+    const raw = bytes(JSON.stringify({ text: "x".repeat(10_000) }));
+    await bench.accept(...["a", "b", "c"].map((id) => bench.of(id, 1, { raw })));
+    for (const lease of await bench.claim()) await bench.settle(bench.retry(lease, 0));
+    const retired = await bench.step({ claim: { limit: 5, maxAttempts: 1, maxBytes: raw.byteLength + 1 } });
+    bench.expect(retired.retired.map(({ lane }) => lane.messageId)).toEqual(["a", "b"]);
+    await bench.accept(bench.of("d", 1, { raw, eventType: "message.read" }), bench.of("e", 1, { raw }));
+    const takes = (_lane: unknown, type: string) => type !== "message.read";
+    const { untaken, leases } = await bench.step({ claim: { limit: 5, maxBytes: raw.byteLength + 1, takes } });
+    bench.expect(untaken.map(({ key }) => key.messageId)).toEqual(["d"]);
+    bench.expect(leases.map(({ key }) => key.messageId)).toEqual(["c", "e"]);
   }),
   it("settles, accepts and claims in one turn", async (bench) => {
     await bench.accept(bench.of("a", 1), bench.of("a", 2), bench.of("b", 1));

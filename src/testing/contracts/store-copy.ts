@@ -52,7 +52,7 @@ async function fill(bench: Bench): Promise<void> {
   await bench.step({
     quarantines: [bench.quarantine("{"), bench.quarantine("[", { slot: "previous", signer: "signer-2" })],
   });
-  const quarantined = (await bench.store.findQuarantined({ limit: 1 })).items[0];
+  const quarantined = (await bench.quarantined({ limit: 1 }))[0];
   await bench.act({ kind: "discard_quarantined", quarantine: quarantined?.id ?? 0 });
   await bench.clock.advance(1);
 }
@@ -81,10 +81,10 @@ async function view(bench: Bench): Promise<unknown> {
     lanes.push({
       ...lane,
       readyAt: lane.status === "ready" ? 0 : lane.readyAt,
-      events: events.map((e) => ({ ...e, digest: hex(e.digest), raw: hex(e.raw) })),
+      events: (await bench.withBodies(events)).map((e) => ({ ...e, digest: hex(e.digest), raw: hex(e.raw) })),
     });
   }
-  const quarantined = (await bench.store.findQuarantined({ limit: 100 })).items;
+  const quarantined = await bench.quarantined({ limit: 100 });
   const { instances: _instances, ...stats } = await bench.store.stats();
   return JSON.parse(
     JSON.stringify({
@@ -156,7 +156,7 @@ export const copyCases: readonly ContractCase[] = [
     const source = "elsewhere:";
     const lanes = await other.store.export(0, 5);
     const last = lanes.at(-1)?.id ?? 0;
-    const { items: quarantined } = await other.store.findQuarantined({ limit: 10 });
+    const quarantined = await other.quarantined({ limit: 10 });
     const audit = await other.store.audit(10);
     const page = { ...NOTHING, source, lanes, quarantined, audit };
     bench.expect(await bench.store.import({ ...NOTHING, source })).toEqual({ ok: true, lastLane: 0, finished: false });

@@ -148,7 +148,7 @@ export const filterCases: readonly ContractCase[] = [
       );
       const { events, cursor } = await bench.lane(LANE.messageId, { ...LANE, tag });
       const refused = bench.only(events.filter(({ outcome }) => outcome === "filtered"));
-      bench.expect([refused, cursor]).toMatchObject([{ identity: "a", state: "done", raw: null }, null]);
+      bench.expect([refused, cursor]).toMatchObject([{ identity: "a", state: "done", hasBody: false }, null]);
       const { accepted } = await bench.accept(ofSource(bench, tag, "a", 5));
       bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
       const passed = [];

@@ -1,7 +1,8 @@
 /** The store contract on opening, searching events and lanes, and figures. */
 import type { LaneRecord, LaneSummary } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery } from "../../inbox/store.ts";
-import { type Bench, type ContractCase, DAY, it, needing, POLICY, sequences } from "./store-bench.ts";
+import { EVENTS_BESIDE_CURSOR } from "../../inbox/store-rules.ts";
+import { type Bench, bytes, type ContractCase, DAY, hex, it, needing, POLICY, sequences } from "./store-bench.ts";
 
 // Opening, searching events, figures.
 
@@ -137,7 +138,7 @@ async function found(bench: Bench, query: Partial<LaneQuery> = {}): Promise<read
   return items.map(({ key }) => key.messageId);
 }
 
-function factsOf({ events: _events, gaps: _gaps, attempts: _attempts, ...facts }: LaneRecord) {
+function factsOf({ events: _events, more: _more, gaps: _gaps, attempts: _attempts, ...facts }: LaneRecord) {
   return facts;
 }
 
@@ -161,6 +162,42 @@ export const laneCases: readonly ContractCase[] = [
     const newest = { id, eventType: "message.queued", sequence: 1, acceptedAt: bench.clock.now(), state: "pending" };
     bench.expect(a).toEqual({ ...factsOf(lane), newest });
     bench.expect(a).toMatchObject({ peer: "+15550001", externalReference: "order 7" });
+  }),
+  it("reads bodies in the order asked for, up to the one that reaches maxBytes", async (bench) => {
+    const raw = (id: string) => bytes(JSON.stringify({ id, text: "x".repeat(1_000) }));
+    await bench.accept(...["a", "b", "c"].map((id) => bench.of(id, 1, { raw: raw(id) })));
+    const ids = (await bench.find()).map(({ id }) => id).toReversed();
+    const size = raw("a").byteLength;
+    const read = async (of: readonly number[], maxBytes: number) =>
+      [...(await bench.store.bodies(of, maxBytes))].map(([id, body]) => [id, hex(body.raw), body.head]);
+    const [c, b, a] = ids.map((id, index) => [id, hex(raw(["c", "b", "a"][index] ?? "")), null]);
+    bench.expect(await read(ids, 3 * size)).toEqual([c, b, a]);
+    bench.expect(await read(ids, size + 1)).toEqual([c, b]);
+    bench.expect(await read(ids, size)).toEqual([c]);
+    bench.expect(await read([0, ...ids], 1)).toEqual([c]);
+    bench.expect([await read([], 1), await read([0], 1)]).toEqual([[], []]);
+    await bench.act({ kind: "erase", subject: { messageId: "c" } });
+    bench.expect(await read(ids, 1)).toEqual([b]);
+    const [row] = (await bench.store.find({ limit: 1 })).items;
+    bench.expect([row?.hasBody, row !== undefined && "raw" in row]).toEqual([false, false]);
+  }),
+  it("shows the events of a long lane that are next to its cursor, with their attempts", async (bench) => {
+    const event = (n: number) => bench.event(n);
+    const all = Array.from({ length: EVENTS_BESIDE_CURSOR + 100 }, (_, index) => index + 1);
+    await bench.accept(...all.map(event));
+    for (const lease of await bench.claim()) await bench.settle(bench.retry(lease, 0));
+    const whole = await bench.lane();
+    bench.expect([whole.cursor, whole.events.length, whole.more]).toEqual([1, EVENTS_BESIDE_CURSOR, true]);
+    bench.expect(whole.attempts.length).toBe(1);
+    for (let n = 1; n < EVENTS_BESIDE_CURSOR; n++) await bench.settle(bench.complete(await bench.claimOne()));
+    const { events, cursor } = await bench.lane();
+    const behind = (await bench.lane()).more;
+    bench.expect([cursor, events.length, behind]).toEqual([EVENTS_BESIDE_CURSOR - 1, all.length, false]);
+    for (let n = 0; n < 50; n++) await bench.settle(bench.complete(await bench.claimOne()));
+    const late = await bench.lane();
+    bench.expect([late.cursor, late.more]).toEqual([EVENTS_BESIDE_CURSOR + 49, true]);
+    bench.expect(sequences(late.events)).toEqual(all.slice(48));
+    bench.expect(late.attempts).toEqual([]);
   }),
   it("finds lanes of every status, alone and together", async (bench) => {
     const ids = ["idle", "blocked", "leased", "backoff"];

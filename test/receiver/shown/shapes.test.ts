@@ -1,6 +1,6 @@
 /** What the command line prints and the inspector shows of events, messages and quarantined bodies. */
 import { describe, expect, it } from "vitest";
-import type { EventRecord, LaneRecord, LaneSummary, QuarantineRecord } from "../../../src/inbox/record.ts";
+import type { EventSummary, LaneRecord, LaneSummary, QuarantineRecord } from "../../../src/inbox/record.ts";
 import {
   bodyShape,
   eventShape,
@@ -24,21 +24,20 @@ const UNLANED_IDENTITY = "648708eef9906bab4c43e9f97f390d70dfcb819622d0c650ccb0c3
 const UNLANED = { apiClientId: "apc_1", tag: "unlaned", messageId: "7".padStart(64, "0") } as const;
 const key = { apiClientId: "apc_1", tag: "outbound", messageId: "msg_1" } as const;
 
-const FACTS: Omit<EventRecord, "identity" | "untimed" | "laneId" | "lane" | "trace" | "digest" | "raw" | "head"> = {
+const FACTS: Omit<EventSummary, "identity" | "untimed" | "laneId" | "lane" | "trace" | "digest" | "hasBody"> = {
   ...{ id: 7, sequence: 2, eventType: SENT, state: "done", outcome: "handled", late: false, forced: true },
   ...{ occurredAt: 1, signedAt: 2, acceptedAt: 3, startedAt: 4, finishedAt: 5, attempts: 1, duplicates: 2 },
   ...{ conflict: false, errorCode: "handler_failed", error: "No route to …02." },
 };
 
-function event(wish: Partial<EventRecord> = {}): EventRecord {
+function event(wish: Partial<EventSummary> = {}): EventSummary {
   return {
     ...FACTS,
     laneId: 3,
     lane: key,
     trace: "00-aa-bb-01",
     digest: Buffer.alloc(32, 1),
-    raw: BODY,
-    head: null,
+    hasBody: true,
     identity: null,
     untimed: false,
     ...wish,
@@ -54,7 +53,8 @@ const attempt = {
   error: "No route to …02.",
 };
 const gap = { from: 3, to: 4, skippedAt: 9, filledAt: null };
-const LANE = { cursor: 2, status: "idle", readyAt: null, gapSince: null } as const;
+const LANE = { cursor: 2, status: "idle", readyAt: null, gapSince: null, more: false } as const;
+const BODIES = new Map([[7, { raw: BODY, head: null }]]);
 const naming = { peer: PEER, externalReference: `order 7 of ${PEER}` };
 
 function lane(wish: Partial<LaneRecord> = {}): LaneRecord {
@@ -73,9 +73,8 @@ describe("eventShape()", () => {
     expectPlain(shape);
   });
 
-  it("tells that the body is gone, and of an empty one that it is there", () => {
-    expect(eventShape(event({ raw: null }), false).hasBody).toBe(false);
-    expect(eventShape(event({ raw: new Uint8Array() }), false).hasBody).toBe(true);
+  it("tells that the body is gone", () => {
+    expect(eventShape(event({ hasBody: false }), false).hasBody).toBe(false);
   });
 
   it("names an inbound event by its message alone (EVT-12)", () => {
@@ -171,7 +170,7 @@ describe("laneShape()", () => {
 });
 
 describe("messageShape()", () => {
-  const second = event({ id: 8, sequence: 5, raw: null });
+  const second = event({ id: 8, sequence: 5, hasBody: false });
   const two = lane({
     events: [event(), second],
     attempts: [attempt, { ...attempt, eventId: 8 }, { ...attempt, attempt: 2 }],
@@ -179,7 +178,7 @@ describe("messageShape()", () => {
   const told = { ...FACTS, ...key, lane: 3, identity: IDENTITY, hasBody: true };
 
   it("tells all of a message: itself, its events with their bodies, its gaps and failed attempts", () => {
-    const shape = messageShape(lane(), VIEW);
+    const shape = messageShape(lane(), BODIES, VIEW);
     expect(shape).toStrictEqual({
       ...{ ...LANE, ...key, lane: 3, peer: "…02", externalReference: "order 7 of …02" },
       events: [{ ...told, body: { masked: { messageId: "msg_1", to: "…02" } } }],
@@ -189,13 +188,13 @@ describe("messageShape()", () => {
   });
 
   it("reveals the number, the reference and the bodies", () => {
-    const shape = messageShape(two, REVEALED);
+    const shape = messageShape(two, BODIES, REVEALED);
     expect(shape).toMatchObject({ ...naming, events: [{ body: { text: BODY.toString() } }, { body: null }] });
   });
 
   it("tells every event and attempt, in their order, unless one is meant", () => {
     for (const only of [{}, { only: undefined }]) {
-      const { events, attempts } = messageShape(two, { ...VIEW, ...only });
+      const { events, attempts } = messageShape(two, BODIES, { ...VIEW, ...only });
       expect(events.map(({ id }) => id)).toEqual([7, 8]);
       expect(attempts.map(({ eventId, attempt: number }) => [eventId, number])).toEqual([
         [7, 1],
@@ -217,14 +216,14 @@ describe("messageShape()", () => {
     [8, [8], [[8, 1]]],
     [0, [], []],
   ])("leaves out all but event %i and its attempts; the gaps are the message's", (only, ids, meant) => {
-    const { events, attempts, gaps } = messageShape(two, { ...VIEW, only });
+    const { events, attempts, gaps } = messageShape(two, BODIES, { ...VIEW, only });
     expect(events.map(({ id }) => id)).toEqual(ids);
     expect(attempts.map(({ eventId, attempt: number }) => [eventId, number])).toEqual(meant);
     expect(gaps).toEqual([gap]);
   });
 
   it("tells of a message of which nothing is left what it was", () => {
-    const shape = messageShape(lane({ events: [], gaps: [], attempts: [] }), VIEW);
+    const shape = messageShape(lane({ events: [], gaps: [], attempts: [] }), BODIES, VIEW);
     expect(shape).toMatchObject({ lane: 3, messageId: "msg_1", events: [], gaps: [], attempts: [] });
   });
 });
