@@ -242,9 +242,11 @@ async function actual({ open }: Place, steps: readonly Step[], restarts: boolean
   }
   await receivers[1]!.drain();
   const { items } = await receivers[1]!.inbox.find({ order: "oldest" });
-  const rows = items.map(({ lane, eventType, head, raw, outcome, duplicates }) => {
+  const bodies = await receivers[1]!.inbox.bodies(items.map(({ id }) => id));
+  const rows = items.map(({ id, lane, eventType, outcome, duplicates }) => {
+    const { head = null, raw = Buffer.from("") } = bodies.get(id) ?? {};
     const kept: Readonly<Record<string, string>> = JSON.parse(head ?? "{}");
-    const label = labelOf(lane.apiClientId, eventType, (name) => kept[name], raw ?? Buffer.from(""));
+    const label = labelOf(lane.apiClientId, eventType, (name) => kept[name], raw);
     return { label, outcome: outcome as Row["outcome"], duplicates };
   });
   for (const receiver of receivers) await receiver.stop();

@@ -1,6 +1,6 @@
 /** An older state of an inbox takes its place while a receiver works on it, as by a restore or a failover. */
 import { expect } from "vitest";
-import { type Bench, deferred, until } from "../receiver/bench.ts";
+import { type Bench, deferred } from "../receiver/bench.ts";
 import { inbound } from "../receiver/events.ts";
 
 /** Keeps the inbox's state of now. What it returns puts that state back. */
@@ -23,7 +23,10 @@ export async function restoredUnderHandler<Tx>(
   });
   const states = async () =>
     (await receiver.inbox.find({ order: "oldest" })).items.map(({ lane, state }) => `${lane.messageId} ${state}`);
-  const says = async (expected: readonly string[]) => expect.poll(states).toEqual(expected);
+  // In real time: a database answers.
+  const until = (holds: () => boolean | Promise<boolean>, what: string) =>
+    expect.poll(holds, { message: what, timeout: 15_000 }).toBe(true);
+  const says = async (expected: readonly string[]) => expect.poll(states, { timeout: 15_000 }).toEqual(expected);
   await receiver.start();
 
   gates.a.resolve();

@@ -101,7 +101,7 @@ describe("deliver()", () => {
     const store = memoryStore({ volatile: true });
     const receiver = createReceiver({ secrets: TEST_SECRET, store, filter: () => false }).onAny(() => {});
     const ordered = await deliver(receiver, fixtures.delivery());
-    expect(ordered).toMatchObject({ state: "filtered", record: { outcome: "filtered", raw: null } });
+    expect(ordered).toMatchObject({ state: "filtered", record: { outcome: "filtered", hasBody: false } });
     expect(await deliver(receiver, fixtures.inbound())).toMatchObject({ state: "filtered", record: null });
   });
 
