@@ -12,6 +12,7 @@ import type { NewEvent, NewQuarantine, Repeats } from "./record.ts";
 import type {
   Acceptance,
   ClaimRequest,
+  Effect,
   InboxStore,
   QuarantineAnswer,
   QuarantineQuota,
@@ -111,8 +112,11 @@ export class GroupCommit<Tx> {
   #wanted = false;
   #scheduled = false;
   #committing = false;
-  /** The batch that is being committed has effects, which can take long. */
-  #hasEffects = false;
+  /**
+   * The batch that is being committed has effects, which can take long: another batch accepts meanwhile. Only with declared effects, which
+   * run in the batch's own statements, does it take the deliveries that wait already.
+   */
+  #acceptsApart = false;
   /** A batch of accepts alone is being committed, in parallel to the other one. */
   #accepting = false;
   #retryMs: number = RETRY_MS.first;
@@ -219,8 +223,7 @@ export class GroupCommit<Tx> {
 
   /** Deliveries do not wait for effects if the store takes another batch meanwhile. Without effects one larger batch costs less than two. */
   #mayAcceptInParallel(): boolean {
-    const takesAnother = this.#store.capabilities.parallelTurns === true && this.#hasEffects;
-    return takesAnother && !this.#accepting && this.#accepts.length > 0;
+    return this.#acceptsApart && !this.#accepting && this.#accepts.length > 0;
   }
 
   async #commitAccepts(): Promise<void> {
@@ -240,17 +243,22 @@ export class GroupCommit<Tx> {
     this.#committing = true;
     this.#wanted = false;
     const { maxEvents, maxBytes } = this.#limits;
+    const settles = this.#settles.splice(0);
+    const effects = effectsOf(settles);
+    this.#acceptsApart = this.#store.capabilities.parallelTurns === true && effects.length > 0;
+    const acceptsNone = this.#acceptsApart && effects.some((effect) => typeof effect === "function");
     const batch: Batch<Tx> = {
-      accepts: this.#accepts.take(),
+      settles,
+      accepts: acceptsNone ? [] : this.#accepts.take(),
       quarantines: takeUpTo(this.#quarantines, maxEvents, maxBytes, ({ quarantine }) => quarantine.raw.byteLength),
-      settles: this.#settles.splice(0),
     };
-    this.#hasEffects = batch.settles.some(({ settle }) => settle.kind === "complete" && settle.effects.length > 0);
     const claim = this.#driver.nextClaim();
-    const result = await this.#try(batch, claim);
+    const committing = this.#try(batch, claim);
+    if (this.#mayAcceptInParallel()) void this.#commitAccepts();
+    const result = await committing;
     if (result !== null) this.#succeeded(batch, claim, result);
     this.#committing = false;
-    this.#hasEffects = false;
+    this.#acceptsApart = false;
     this.#continue();
   }
 
@@ -324,6 +332,10 @@ export class GroupCommit<Tx> {
     if (this.#postponed.length > 0 || this.#isBusy()) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
+}
+
+function effectsOf<Tx>(settles: readonly QueuedSettle<Tx>[]): readonly Effect<Tx>[] {
+  return settles.flatMap(({ settle }) => (settle.kind === "complete" ? settle.effects : []));
 }
 
 function answer(accepts: readonly QueuedAccept[], { accepted }: TurnResult): void {

@@ -62,6 +62,21 @@ describe("GroupCommit, with a store that takes several batches at once", () => {
     expect(accepted(bench)).toEqual([1, 3]);
   });
 
+  it("accepts nothing in a batch whose effects are functions: an answer does not wait for them", async () => {
+    const bench = await openBeside();
+    const gate = deferred();
+    bench.groupCommit.settle(ENDS["a function"], () => {});
+    bench.recorder.gate = gate.promise;
+    const early = bench.accept("early");
+    await rounds();
+    expect(accepted(bench)).toEqual([0, 1]);
+    gate.resolve();
+    expect((await early).outcome).toBe("accepted");
+    const alone = await openBeside({}, false);
+    await Promise.all(await begin(alone, 2, "a function"));
+    expect(accepted(alone)).toEqual([2]);
+  });
+
   it("lets them gather again once the effects have ended", async () => {
     const bench = await openBeside();
     await Promise.all(await begin(bench));

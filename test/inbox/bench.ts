@@ -278,8 +278,9 @@ export function outbound(clock: FakeClock, messageId: string, sequence: number, 
 const GONE = { lane: 999, token: 1, event: 999 };
 
 /** Ends of a lease that is gone, so that no effect runs. */
-export const ENDS: Readonly<Record<"effects" | "no effects" | "a retry", Settle<never>>> = {
+export const ENDS: Readonly<Record<"effects" | "a function" | "no effects" | "a retry", Settle<never>>> = {
   effects: { ...complete(), effects: [{ text: "select 1", values: [] }] },
+  "a function": { ...complete(), effects: [() => {}] },
   "no effects": { ...complete(), effects: [] },
   "a retry": {
     kind: "retry",
