@@ -21,7 +21,7 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** The output folder is renamed file by file, so it lies beside the final one. `owned`: the folders of `out` that hold nothing else. */
 const targets = {
-  dist: { make: makePackage, out: "dist", inputs: ["src", "adapters"], owned: ["."] },
+  dist: { make: makePackage, out: "dist", inputs: ["src", "adapters", "test/contracts"], owned: ["."] },
   tools: {
     make: (fresh, options) => compile("tsconfig.tools.json", fresh, options),
     out: ".build",

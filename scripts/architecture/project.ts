@@ -57,9 +57,11 @@ export function projectFrom(texts: Readonly<Record<string, string>>, rest: Omit<
   return { files, ...rest };
 }
 
+const SHIPPED = ["src/", "adapters/", "test/contracts/"];
+
 /** The sources that end up in the package. */
 export function shipped(project: Project): readonly SourceFile[] {
-  return project.files.filter(({ path }) => path.startsWith("src/") || path.startsWith("adapters/"));
+  return project.files.filter(({ path }) => SHIPPED.some((folder) => path.startsWith(folder)));
 }
 
 /** The inspector's page: the only sources that run in a browser. */

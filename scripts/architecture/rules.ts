@@ -29,6 +29,7 @@ const LEVELS: readonly (readonly string[])[] = [
   ["src/index.ts"],
   ["src/inspector/"],
   ["src/testing/", "src/forward/", "src/telemetry/", "adapters/"],
+  ["test/contracts/"],
   ["src/cli/"],
 ];
 
@@ -53,6 +54,7 @@ const KNOWS_SERVICE: readonly string[] = [
   "src/stores/postgres/secrets.ts",
   // Events of the service for tests, and events passed on.
   "src/testing/",
+  "test/contracts/",
   "src/forward/",
   // Commands about it.
   "src/cli/doctor/",

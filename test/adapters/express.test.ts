@@ -7,9 +7,9 @@ import supertest from "supertest";
 import { describe, expect, it, test } from "vitest";
 import { captureRawBody, expressVerify, expressWebhook } from "../../adapters/express.ts";
 import { signPayload } from "../../src/index.ts";
-import { adapterContract } from "../../src/testing/contracts/adapter.ts";
-import type { MakeAdapterServer } from "../../src/testing/contracts/adapter-bench.ts";
-import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
+import { adapterContract } from "../contracts/adapter.ts";
+import type { MakeAdapterServer } from "../contracts/adapter-bench.ts";
+import { openSocket, requestBytes } from "../contracts/adapter-bench.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { serve } from "./serving.ts";
 

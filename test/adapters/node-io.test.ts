@@ -12,7 +12,7 @@ import { nextPagesWebhook } from "../../adapters/next.ts";
 import { nodeInspector, nodeWebhook } from "../../adapters/node.ts";
 import { readNodeBody, sendAnswer as send, type WholeAnswer } from "../../adapters/node-io.ts";
 import type { BodyReading, Logger } from "../../src/index.ts";
-import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
+import { openSocket, requestBytes } from "../contracts/adapter-bench.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
 import { inspectorAt } from "./inspectors.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";

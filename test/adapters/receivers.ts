@@ -4,7 +4,7 @@ import { createReceiver, type Receiver, type ReceiverOptions } from "../../src/i
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
 import { signPayload } from "../../src/service/sign.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { eventBody } from "../../src/testing/contracts/adapter-bench.ts";
+import { eventBody } from "../contracts/adapter-bench.ts";
 
 export const SECRET = "whsec_adapter_tests_0123456789";
 

@@ -1,6 +1,6 @@
 /** Servers on loopback for the adapter tests. */
 import { createServer, type RequestListener, type Server } from "node:http";
-import type { AdapterServer } from "../../src/testing/contracts/adapter-bench.ts";
+import type { AdapterServer } from "../contracts/adapter-bench.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
 
 /** Serves `listener` on a free port of 127.0.0.1. */

@@ -6,7 +6,7 @@ import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type Keyring, type KeyringContext } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { eventBody } from "../../src/testing/contracts/adapter-bench.ts";
+import { eventBody } from "../contracts/adapter-bench.ts";
 import { newInboxFile } from "../receiver/bench.ts";
 import { rows } from "../setup/form.ts";
 import { SECRET, signedEvent } from "./receivers.ts";

@@ -17,8 +17,8 @@ import {
   twilio,
 } from "../../src/presets/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { openSocket, requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
 import { fixtures, incomingOf, type SignedRequest, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { openSocket, requestBytes } from "../contracts/adapter-bench.ts";
 import { ADAPTERS } from "./source-cases.ts";
 
 function receiving(source: WebhookSource<SourceEvents>) {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { setImmediate as nextRound } from "node:timers/promises";
-import { requestBytes } from "../../src/testing/contracts/adapter-bench.ts";
+import { requestBytes } from "../contracts/adapter-bench.ts";
 import { signedEvent } from "./receivers.ts";
 
 export interface Untaken {

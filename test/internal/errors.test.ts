@@ -29,7 +29,7 @@ import {
   type RotationErrorCode,
   type WebhookKind,
 } from "../../src/rotation/index.ts";
-import type { ContractExpect, SecretStoreContractOptions, storeContract } from "../../src/testing/contracts/index.ts";
+import type { ContractExpect, SecretStoreContractOptions, storeContract } from "../contracts/index.ts";
 
 const facts = { operation: "messages.send", attempts: 1, idempotencyKey: "key-1" };
 

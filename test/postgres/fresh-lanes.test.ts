@@ -4,7 +4,7 @@ import type { NewEvent } from "../../src/inbox/record.ts";
 import type { InboxRules } from "../../src/inbox/store.ts";
 import { TAG } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
-import type { Bench } from "../../src/testing/contracts/store-bench.ts";
+import type { Bench } from "../contracts/store-bench.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import type { HeldPool } from "./interleavings-pool.ts";
 import { drained, type Scene, scene } from "./interleavings-scene.ts";

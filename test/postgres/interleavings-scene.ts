@@ -5,7 +5,7 @@ import type { InboxRules } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
-import { Bench, sequences } from "../../src/testing/contracts/store-bench.ts";
+import { Bench, sequences } from "../contracts/store-bench.ts";
 import { HeldPool } from "./interleavings-pool.ts";
 
 let places = 0;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { PrunePolicy } from "../../src/inbox/store.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
-import { sequences } from "../../src/testing/contracts/store-bench.ts";
+import { sequences } from "../contracts/store-bench.ts";
 import { drained, scene } from "./interleavings-scene.ts";
 
 const DAY_MS = 24 * 3_600_000;

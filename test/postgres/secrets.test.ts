@@ -6,7 +6,7 @@ import {
   postgresSecrets,
   postgresStore,
 } from "../../src/stores/postgres.ts";
-import { secretStoreContract } from "../../src/testing/contracts/secret-store.ts";
+import { secretStoreContract } from "../contracts/secret-store.ts";
 import { createSealing, FULL, NEXT, OLD, SECRET, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";

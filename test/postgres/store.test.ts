@@ -1,8 +1,8 @@
 import pg from "pg";
 import { afterAll, describe, expect, inject, test } from "vitest";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import { storeContract } from "../../src/testing/contracts/store.ts";
-import type { StoreUnderTest } from "../../src/testing/contracts/store-bench.ts";
+import { storeContract } from "../contracts/store.ts";
+import type { StoreUnderTest } from "../contracts/store-bench.ts";
 import { sized } from "../setup/form.ts";
 import { instanceOf } from "../stores/sqlite-turns.ts";
 

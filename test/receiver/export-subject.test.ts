@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { InboxStore, SubjectRecord, TransferredEvent, TransferredLane } from "../../src/index.ts";
 import { exportSubject, type SubjectStore } from "../../src/receiver/operator.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { Bench as StoreBench } from "../../src/testing/contracts/store-bench.ts";
+import { Bench as StoreBench } from "../contracts/store-bench.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { memoryBench } from "./bench.ts";
 import { outbound } from "./events.ts";

@@ -7,7 +7,7 @@ import {
   callbackSecrets,
   type SavedSecrets,
 } from "../../src/rotation/callback-secrets.ts";
-import { secretStoreContract } from "../../src/testing/contracts/secret-store.ts";
+import { secretStoreContract } from "../contracts/secret-store.ts";
 import { failureOf } from "../support/failure-of.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";

@@ -4,8 +4,8 @@ import type { NewEvent } from "../../src/inbox/record.ts";
 import type { OpenContext, Turn } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { storeContract } from "../../src/testing/contracts/store.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { storeContract } from "../contracts/store.ts";
 import { sized } from "../setup/form.ts";
 
 const clock = createFakeClock();

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { Changes, openStateFile } from "../../src/emulator/state/state-file.ts";
 import { installedVersion, nodeSqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { storeContract } from "../../src/testing/contracts/store.ts";
+import { storeContract } from "../contracts/store.ts";
 import { nodeSqliteConnections } from "./node-sqlite-connections.ts";
 import { contextOf } from "./sqlite-turns.ts";
 import { newFolder, sqliteUnderTest } from "./sqlite-under-test.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { SqliteDatabase, SqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import type { StoreUnderTest } from "../../src/testing/contracts/store-bench.ts";
+import type { StoreUnderTest } from "../contracts/store-bench.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { instanceOf } from "./sqlite-turns.ts";
 

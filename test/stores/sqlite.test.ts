@@ -1,6 +1,6 @@
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
-import { storeContract } from "../../src/testing/contracts/store.ts";
+import { storeContract } from "../contracts/store.ts";
 import { sized } from "../setup/form.ts";
 import { sqliteUnderTest } from "./sqlite-under-test.ts";
 

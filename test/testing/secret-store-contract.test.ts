@@ -1,8 +1,8 @@
 /** The contract of secret stores, on those of this package and on spoilt ones. */
 import { describe, expect, it, test } from "vitest";
 import type { SecretStore } from "../../src/service/secret-store.ts";
-import { secretStoreContract } from "../../src/testing/contracts/secret-store.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { secretStoreContract } from "../contracts/secret-store.ts";
 
 const inMemory = (spoil: (store: SecretStore) => Partial<SecretStore> = () => ({})) => {
   const kept = memorySecrets();

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { storeContract } from "../../src/testing/contracts/store.ts";
-import type { ModelRuns } from "../../src/testing/contracts/store-model-runs.ts";
+import { storeContract } from "../contracts/store.ts";
+import type { ModelRuns } from "../contracts/store-model-runs.ts";
 
 interface Outcome {
   readonly passed: string[];

@@ -1,6 +1,6 @@
 /** The store contract on copying an inbox: what is exported and imported, and that the copy behaves the same. */
-import { copyOpen } from "../../inbox/copy.ts";
-import { memoryStore } from "../../stores/memory.ts";
+import { copyOpen } from "../../src/inbox/copy.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
 import { Bench, bytes, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
 
 const MINUTE = 60_000;

@@ -1,7 +1,7 @@
 /** Runs random commands on a store and on the reference model. The only file that loads fast-check, and only when it runs. */
-import { copyOpen } from "../../inbox/copy.ts";
-import type { EventRecord } from "../../inbox/record.ts";
-import type { InboxStore } from "../../inbox/store.ts";
+import { copyOpen } from "../../src/inbox/copy.ts";
+import type { EventRecord } from "../../src/inbox/record.ts";
+import type { InboxStore } from "../../src/inbox/store.ts";
 import { Bench, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";
 import * as model from "./store-model.ts";
 import {

@@ -1,6 +1,6 @@
 /** The reference model of an inbox: the lane rules a second time, written for clarity only. */
-import type { EventState, LaneStatus, Outcome } from "../../inbox/record.ts";
-import type { Act, Settle } from "../../inbox/store.ts";
+import type { EventState, LaneStatus, Outcome } from "../../src/inbox/record.ts";
+import type { Act, Settle } from "../../src/inbox/store.ts";
 
 const LAST_RETRY_MS = 85 * 60_000;
 

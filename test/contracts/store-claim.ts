@@ -1,6 +1,6 @@
 /** The store contract on leases: which lanes are claimed, in which order, and what happens to a lease that expires. */
-import { FRESH_MS } from "../../inbox/gap.ts";
-import { ENDED_PER_CLAIM } from "../../inbox/store-rules.ts";
+import { FRESH_MS } from "../../src/inbox/gap.ts";
+import { ENDED_PER_CLAIM } from "../../src/inbox/store-rules.ts";
 import { type Bench, bytes, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
 
 // Claims: which lanes, in which order, and what an accepted event's lease depends on.

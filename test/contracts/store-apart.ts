@@ -1,6 +1,6 @@
 /** The store contract on keys: what is equal in all parts but one is another event, another lane or another lease. */
-import type { LaneKey, NewEvent } from "../../inbox/record.ts";
-import type { LeaseRef } from "../../inbox/store.ts";
+import type { LaneKey, NewEvent } from "../../src/inbox/record.ts";
+import type { LeaseRef } from "../../src/inbox/store.ts";
 import { type Bench, type ContractCase, DAY, it, needing } from "./store-bench.ts";
 
 type Change = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey> };

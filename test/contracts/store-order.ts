@@ -1,5 +1,5 @@
 /** The store contract on order: gaps before a head, and events that arrive below their lane's cursor. */
-import type { Acceptance, Lease, SettleResult } from "../../inbox/store.ts";
+import type { Acceptance, Lease, SettleResult } from "../../src/inbox/store.ts";
 import { type Bench, type ContractCase, it, needing, recordsLate, sequences } from "./store-bench.ts";
 
 // Gaps before a head, and how long it waits for the missing events.

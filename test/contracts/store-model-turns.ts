@@ -1,6 +1,6 @@
 /** Runs one batch on the store and on the reference model, and compares them. */
-import type { LaneTag } from "../../inbox/record.ts";
-import type { Acceptance, Lease, Settle, Takes, TurnResult, Untaken } from "../../inbox/store.ts";
+import type { LaneTag } from "../../src/inbox/record.ts";
+import type { Acceptance, Lease, Settle, Takes, TurnResult, Untaken } from "../../src/inbox/store.ts";
 import type { Bench } from "./store-bench.ts";
 import * as model from "./store-model.ts";
 

@@ -1,5 +1,5 @@
 /** The published contract suite for stores: what every store of an inbox must do. */
-import type { StoreCapabilities } from "../../inbox/store.ts";
+import type { StoreCapabilities } from "../../src/inbox/store.ts";
 import { acceptCases } from "./store-accept.ts";
 import { apartCases } from "./store-apart.ts";
 import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";

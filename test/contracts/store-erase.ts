@@ -1,8 +1,8 @@
 /** The store contract on a person's data: what is exported, what erasing removes, and what stays to identify events. */
 import { setImmediate } from "node:timers/promises";
-import type { NewEvent } from "../../inbox/record.ts";
-import type { Subject } from "../../inbox/subject.ts";
-import { exportSubject, type SubjectRecord } from "../../receiver/operator.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import type { Subject } from "../../src/inbox/subject.ts";
+import { exportSubject, type SubjectRecord } from "../../src/receiver/operator.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, POLICY, sha256Of } from "./store-bench.ts";
 
 // The export of a person's data: everything that erasing then removes, and nothing about anyone else.

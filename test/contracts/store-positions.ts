@@ -1,6 +1,6 @@
 /** The store contract on lanes with several events of another source: by position and by arrival. */
-import type { LaneOrder, NewEvent } from "../../inbox/record.ts";
-import type { EventQuery, Lease, Takes } from "../../inbox/store.ts";
+import type { LaneOrder, NewEvent } from "../../src/inbox/record.ts";
+import type { EventQuery, Lease, Takes } from "../../src/inbox/store.ts";
 import { type Bench, bytes, type ContractCase, DAY, it, POLICY } from "./store-bench.ts";
 
 type Order = Exclude<LaneOrder, "sequence">;

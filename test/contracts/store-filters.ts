@@ -1,5 +1,5 @@
 /** The store contract on events that a source's filter refused: they keep their place in the order, and no body. */
-import type { NewEvent } from "../../inbox/record.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
 import { type Bench, type ContractCase, DAY, it, POLICY, sequences } from "./store-bench.ts";
 
 const FILTERED = { filtered: true } as const;

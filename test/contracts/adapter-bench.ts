@@ -1,14 +1,14 @@
 /** The bench of both adapter contracts: a receiver or an inspector behind the adapter's server, and raw sockets to it. */
 import { connect, type Socket } from "node:net";
-import { createReceiver, type Receiver } from "../../create.ts";
-import type { InboxStore } from "../../inbox/store.ts";
-import type { InspectorAnswer, InspectorRequest, Mountable } from "../../inspector/http.ts";
-import { systemClock } from "../../internal/clock.ts";
-import { silentLogger } from "../../internal/logger.ts";
-import { signPayload } from "../../service/sign.ts";
-import type { WebhookEvent } from "../../service/types.ts";
-import { memoryStore } from "../../stores/memory.ts";
-import { createFakeClock, type FakeClock } from "../fake-clock.ts";
+import { createReceiver, type Receiver } from "../../src/create.ts";
+import type { InboxStore } from "../../src/inbox/store.ts";
+import type { InspectorAnswer, InspectorRequest, Mountable } from "../../src/inspector/http.ts";
+import { systemClock } from "../../src/internal/clock.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { signPayload } from "../../src/service/sign.ts";
+import type { WebhookEvent } from "../../src/service/types.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
 
 // A small HTTP/1.1 client over a raw socket, for requests that no HTTP library sends and answers that none shows.
 

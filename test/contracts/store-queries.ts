@@ -1,7 +1,7 @@
 /** The store contract on opening, searching events and lanes, and figures. */
-import type { LaneRecord, LaneSummary } from "../../inbox/record.ts";
-import type { EventQuery, LaneQuery } from "../../inbox/store.ts";
-import { EVENTS_BESIDE_CURSOR } from "../../inbox/store-rules.ts";
+import type { LaneRecord, LaneSummary } from "../../src/inbox/record.ts";
+import type { EventQuery, LaneQuery } from "../../src/inbox/store.ts";
+import { EVENTS_BESIDE_CURSOR } from "../../src/inbox/store-rules.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, needing, POLICY, sequences } from "./store-bench.ts";
 
 // Opening, searching events, figures.

@@ -1,6 +1,6 @@
 /** The contract that every adapter keeps, as a suite: over real HTTP on loopback, with raw sockets. */
-import { StoreError } from "../../errors.ts";
-import { memoryStore } from "../../stores/memory.ts";
+import { StoreError } from "../../src/errors.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
 import {
   type AdapterBench,
   type AdapterCase,

@@ -1,5 +1,5 @@
 /** The store contract on events of other sources: one lane each, an identity of their own, headers next to the body, and who may read them. */
-import type { NewEvent } from "../../inbox/record.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, needing, POLICY } from "./store-bench.ts";
 
 interface Wish extends Partial<Pick<NewEvent, "eventType" | "head" | "untimed" | "externalReference" | "repeats">> {

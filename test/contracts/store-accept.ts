@@ -1,5 +1,5 @@
 /** The store contract on accepting: identities, duplicates, conflicts, bodies, quarantine. */
-import type { LaneKey, NewQuarantine } from "../../inbox/record.ts";
+import type { LaneKey, NewQuarantine } from "../../src/inbox/record.ts";
 import { bytes, type ContractCase, hex, it, needing, sequences, sha256Of } from "./store-bench.ts";
 
 /** Keys that a careless store would confuse, because it joins, folds or truncates them. */

@@ -1,5 +1,5 @@
 /** The store contract on notes: small values that all processes of an inbox share. */
-import type { ChangeNotes, InboxStore } from "../../inbox/store.ts";
+import type { ChangeNotes, InboxStore } from "../../src/inbox/store.ts";
 import { type ContractCase, DAY, it, needing, POLICY } from "./store-bench.ts";
 
 export const noteCases: readonly ContractCase[] = [

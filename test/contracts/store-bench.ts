@@ -9,7 +9,7 @@ import type {
   NewQuarantine,
   Outcome,
   QuarantineRecord,
-} from "../../inbox/record.ts";
+} from "../../src/inbox/record.ts";
 import type {
   Act,
   ActResult,
@@ -32,9 +32,9 @@ import type {
   Takes,
   Turn,
   TurnResult,
-} from "../../inbox/store.ts";
-import { silentLogger } from "../../internal/logger.ts";
-import { createFakeClock, type FakeClock } from "../fake-clock.ts";
+} from "../../src/inbox/store.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
 
 /** The part of an `expect` function that the contract uses. That of Vitest and of Jest fits. */
 export type ContractExpect = (value: unknown) => {
