@@ -1,6 +1,7 @@
 /** Bugs of the kind that receivers of webhooks have, each as a change of our own sources, and who must find it. */
 
 import { MUTANTS } from "./mutants.ts";
+import { mutantNamed } from "./mutations.ts";
 
 /** A change of one file, in which `find` must stand exactly once. */
 export interface Edit {
@@ -24,7 +25,8 @@ export interface Bug {
   readonly caughtBy: string;
   /** A part of the line that it must say: another failure would show something else. */
   readonly says: string;
-  readonly edits: readonly Edit[];
+  /** Default: what mutations.ts makes of its name. */
+  readonly edits?: readonly Edit[];
 }
 
 const LOST = "(acknowledged and not stored)";
@@ -520,10 +522,12 @@ const BY_HAND: readonly Bug[] = [
 ];
 
 /** In the order of the matrix. */
-export const BUGS: readonly Bug[] = [
-  ...BY_HAND,
-  ...MUTANTS.map((mutant): Bug => ({ ...mutant, madeBy: "mutation", edits: [mutant.edit] })),
-];
+export const BUGS: readonly Bug[] = [...BY_HAND, ...MUTANTS.map((mutant): Bug => ({ ...mutant, madeBy: "mutation" }))];
+
+/** The changes of a bug in the sources below `root`. @throws where no place has the name of a mutant */
+export function editsOf(root: string, { room, name, edits }: Bug): readonly Edit[] {
+  return edits ?? [mutantNamed(root, room, name).edit];
+}
 
 function edit(file: string, find: string, replace: string): Edit {
   return { file, find, replace };

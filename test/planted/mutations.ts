@@ -4,20 +4,20 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 import type { Edit } from "./bugs.ts";
-import type { Room } from "./rooms.ts";
+import { ROOMS, type Room } from "./rooms.ts";
 
 const SEED = "20261127";
 
 export interface Mutant {
   readonly room: string;
-  /** The function, and what changed: `isDue: <= to <`. */
+  /** The function, and what changed: `isDue: <= to <`. The second change of such a name ends with ` (2)`. */
   readonly name: string;
   readonly edit: Edit;
 }
 
 /** As many mutants of a room as it samples, of one function one at most. The same ones for the same sources. */
 export function sampledFrom(root: string, room: Room): readonly Mutant[] {
-  const ranked = mutantsOf(root, room).map((mutant) => ({ mutant, rank: rankOf(mutant.edit) }));
+  const ranked = mutantsOf(root, room).map((mutant) => ({ mutant, rank: rankOf(mutant) }));
   const taken = new Map<string, Mutant>();
   for (const { mutant } of ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1))) {
     const place = `${mutant.edit.file} ${mutant.name.split(":", 1)[0]}`;
@@ -27,20 +27,32 @@ export function sampledFrom(root: string, room: Room): readonly Mutant[] {
 }
 
 /** All mutants of a room's places. */
-export function mutantsOf(root: string, { name, places }: Room): readonly Mutant[] {
+export function mutantsOf(root: string, { name: room, places }: Room): readonly Mutant[] {
+  const times = new Map<string, number>();
   return Object.entries(places).flatMap(([file, functions]) => {
     const text = readFileSync(join(root, file), "utf8");
     const changes = changesIn(text, new Set(functions));
     return changes.flatMap((change): readonly Mutant[] => {
       const edit = editOf(file, text, change);
-      return edit === null ? [] : [{ room: name, name: `${change.place}: ${change.what}`, edit }];
+      if (edit === null) return [];
+      const name = `${change.place}: ${change.what}`;
+      const time = (times.get(name) ?? 0) + 1;
+      times.set(name, time);
+      return [{ room, name: time === 1 ? name : `${name} (${time})`, edit }];
     });
   });
 }
 
-/** Without the file, which may be renamed. */
-function rankOf({ find, replace }: Edit): string {
-  return hash("sha256", JSON.stringify([SEED, find, replace]));
+/** The mutant of that name. @throws where no place of the room has it any more */
+export function mutantNamed(root: string, room: string, name: string): Mutant {
+  const places = ROOMS.find((each) => each.name === room);
+  const mutant = places && mutantsOf(root, places).find((each) => each.name === name);
+  if (mutant === undefined) throw new Error(`No place of the room ${room} has the mutant ${name}.`);
+  return mutant;
+}
+
+function rankOf({ room, name }: Mutant): string {
+  return hash("sha256", JSON.stringify([SEED, room, name]));
 }
 
 interface Change {

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { pythonIsMissing } from "../cli/python-application.ts";
 import { straceIsMissing } from "../durability/strace.ts";
 import type { Programme, Proof, Terms } from "../prove/programme.ts";
-import { BUGS, type Bug } from "./bugs.ts";
+import { BUGS, type Bug, editsOf } from "./bugs.ts";
 import { inCopy } from "./copy.ts";
 import { type Finding, proven, tested } from "./finding.ts";
 import { MATRIX_FILE, withRows } from "./matrix.ts";
@@ -79,7 +79,7 @@ function controlsOf(bugs: readonly Bug[], small: boolean): readonly Control[] {
 
 /** Empty when both found it; else what happened instead. */
 async function search(bug: Bug, { small, say }: Pick<Terms, "small" | "say">): Promise<readonly string[]> {
-  const { name, caughtBy, says, tests, edits } = bug;
+  const { name, caughtBy, says, tests } = bug;
   const judge = ({ verdict, problems, seconds }: Timed, by: string, wanted: string) => {
     const seen = verdict === "FAIL" ? problems.find((problem) => problem.includes(wanted)) : undefined;
     const otherwise = `not found: ${problems[0] ?? "no problem"}`;
@@ -90,9 +90,9 @@ async function search(bug: Bug, { small, say }: Pick<Terms, "small" | "say">): P
     ...judge(await timed(proven(copy, caughtBy)), caughtBy, says),
     ...(small ? [] : judge(await timed(tested(copy, [tests])), tests, "")),
   ];
-  return inCopy(ROOT, { edits, startsPackage: START_PACKAGE.includes(caughtBy) }, look).catch((error: unknown) => [
-    `${name}: ${String(error)}`,
-  ]);
+  return inCopy(ROOT, { edits: editsOf(ROOT, bug), startsPackage: START_PACKAGE.includes(caughtBy) }, look).catch(
+    (error: unknown) => [`${name}: ${String(error)}`],
+  );
 }
 
 type Timed = Finding & { readonly seconds: string };
