@@ -127,7 +127,8 @@ export async function takeTurn(mirror: Mirror, bench: Bench, command: TurnComman
     result.settled.map((one) => one.status),
     settled,
   );
-  // An accept can also make a lane due for a late event in backoff: then the leased event is not an accepted one.
+  if (only === undefined) passOverDue(mirror, bench, (lane) => isClaimable(bench, command, lane));
+  // An accept can also make a lane due, for a late event in backoff or one that waited: then the leased event is not an accepted one.
   const due = new Set(
     [...mirror.lanes.values()].filter((lane) => model.isDueInModel(lane, now)).map((lane) => lane.id),
   );
@@ -193,9 +194,8 @@ interface Scan {
 async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, scan: Scan): Promise<void> {
   const now = bench.clock.now();
   const recovering = command.mode === "recover";
-  const claimable = (lane: model.ModelLane) =>
-    model.isDueInModel(lane, now) && (lane.status === "leased") === recovering && (scan.only ?? lane.id) === lane.id;
-  for (const lane of mirror.lanes.values()) while (claimable(lane) && passOverNext(mirror, bench, lane));
+  const claimable = (lane: model.ModelLane) => isClaimable(bench, command, lane) && (scan.only ?? lane.id) === lane.id;
+  passOverDue(mirror, bench, claimable);
   for (const record of scan.result.retired) {
     const lane = mirror.byId(record.laneId);
     if (lane === undefined || !claimable(lane))
@@ -225,7 +225,15 @@ async function checkScan(mirror: Mirror, bench: Bench, command: TurnCommand, sca
   if (cameToAll) agree(bench, [...mirror.lanes.values()].filter(claimable).length, 0);
 }
 
-/** Checks that the leased event is next in its lane, and that every field of the lease is right. */
+function isClaimable(bench: Bench, { mode }: TurnCommand, lane: model.ModelLane): boolean {
+  return model.isDueInModel(lane, bench.clock.now()) && (lane.status === "leased") === (mode === "recover");
+}
+
+/** Ends what the store ended without a handler at the head of each lane that `claimable` takes. */
+function passOverDue(mirror: Mirror, bench: Bench, claimable: (lane: model.ModelLane) => boolean): void {
+  for (const lane of mirror.lanes.values()) while (claimable(lane) && passOverNext(mirror, bench, lane));
+}
+
 /** Ends the lane's next event if the store ended it without a handler. @returns whether it did */
 function passOverNext(mirror: Mirror, bench: Bench, lane: model.ModelLane): boolean {
   const now = bench.clock.now();
@@ -240,6 +248,7 @@ function passOverNext(mirror: Mirror, bench: Bench, lane: model.ModelLane): bool
   return true;
 }
 
+/** Checks that the leased event is next in its lane, and that every field of the lease is right. */
 function checkLease(mirror: Mirror, bench: Bench, lane: model.ModelLane, lease: Lease): void {
   agree(bench, mirror.takes(lease.key, lease.eventType, lease.late), true);
   const now = bench.clock.now();
