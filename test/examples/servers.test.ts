@@ -60,7 +60,7 @@ describe.each(["express", "fastify"] as const)("examples/servers/%s", (name) => 
     renameSync(example.inboxPath, `${example.inboxPath}.moved`);
     const answer = () => example.deliver(event()).then(({ status }) => status);
     await expect.poll(answer, { timeout: 15_000 }).toBe(503);
-    const unready = { status: "degraded", reasons: ["store_unavailable"] };
+    const unready = { status: "degraded", reasons: ["store_unavailable"], details: { late: 0 } };
     expect(await answers()).toEqual([200, { status: "ok" }, 503, unready]);
   });
 

@@ -129,11 +129,11 @@ function bodyOf({ content }: Sending): string {
   return typeof content === "string" ? content : JSON.stringify(content);
 }
 
-/** The event's identity; the digest of a body that is none, as the quarantine has it. */
+/** The event's identity; the digest of a body that is none and of what its secret vouches for, as the quarantine has it. */
 function nameOf({ source, content }: Sending, text: string): string {
   const body = Buffer.from(text);
   if (typeof content === "string") {
-    const scope = source === "messages" ? "" : JSON.stringify(source);
+    const scope = JSON.stringify(source === "messages" ? "any" : source);
     return createHash("sha256").update(scope).update(body).digest("hex");
   }
   if (source !== "messages") return otherIdentity(source, body);
