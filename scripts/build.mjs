@@ -3,6 +3,7 @@
 // Builds into a folder of its own, and then puts the files in place: `npm pack` or a test that reads meanwhile never finds half a build.
 import { spawnSync } from "node:child_process";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -111,10 +112,12 @@ function putInPlace(fresh, out, owned) {
       file.replace(/^(?:\.\/)?dist\//, ""),
     ),
   );
+  for (const file of Object.values(bin).map((path) => path.replace(/^dist\//, "")))
+    if (made.includes(file)) chmodSync(join(fresh, file), 0o755);
   const rank = (name) => (existsSync(join(out, name)) ? 1 + Number(entries.has(name)) : 0);
   const ranked = made.map((name) => [rank(name), name]).sort(([a], [b]) => a - b);
   for (const [place, name] of ranked) {
-    if (place > 0 && readFileSync(join(out, name)).equals(readFileSync(join(fresh, name)))) continue;
+    if (place > 0 && isSame(join(out, name), join(fresh, name))) continue;
     mkdirSync(dirname(join(out, name)), { recursive: true });
     renameSync(join(fresh, name), join(out, name));
   }
@@ -122,6 +125,11 @@ function putInPlace(fresh, out, owned) {
   for (const folder of owned) {
     for (const file of filesOf(join(out, folder))) if (!wanted.has(file.slice(out.length + 1))) rmSync(file);
   }
+}
+
+/** Text and run bit: npm sets the bit when it installs, and a link to a clone brings the file as it is. */
+function isSame(one, other) {
+  return readFileSync(one).equals(readFileSync(other)) && statSync(one).mode === statSync(other).mode;
 }
 
 /** Every file under `folder`, without those of installed packages. */

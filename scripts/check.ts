@@ -10,6 +10,7 @@ import { parseArgs } from "node:util";
 import { consumers } from "./gates/consumers.ts";
 import { docsExamples } from "./gates/docs-examples.ts";
 import type { Gate, GateContext, GateResult } from "./gates/gate.ts";
+import { house } from "./gates/house.ts";
 import { openapi } from "./gates/openapi.ts";
 import { architecture, pack, packageChecks } from "./gates/package.ts";
 import { programmes } from "./gates/programmes.ts";
@@ -22,6 +23,7 @@ const GATES: readonly Gate[] = [
   unused,
   english,
   architecture,
+  house,
   tests,
   rules,
   programmes,
@@ -91,12 +93,13 @@ async function resultsOf(gate: Gate, given: GateContext): Promise<readonly GateR
   }
 }
 
-function report({ name, count, unit, problems, warnings = [] }: GateResult, seconds: string): boolean {
+function report({ name, count, unit, problems, warnings = [], notes = [] }: GateResult, seconds: string): boolean {
   const ok = problems.length === 0 && count > 0;
   console.log(
     `${ok ? "pass" : "FAIL"}  ${name.padEnd(76)} ${`${count} ${unit}`.padStart(14)} ${seconds.padStart(9)}`.trimEnd(),
   );
   for (const problem of problems) console.log(`      ${problem.replaceAll("\n", "\n      ")}`);
+  for (const note of notes) console.log(`      ${note}`);
   for (const warning of warnings) console.log(`      warning: ${warning}`);
   if (problems.length === 0 && count === 0) console.log("      it looked at nothing");
   return ok;

@@ -13,6 +13,8 @@ export interface GateResult {
   readonly problems: readonly string[];
   /** Printed, but the gate passes all the same. */
   readonly warnings?: readonly string[];
+  /** Printed: what was found, good or bad. */
+  readonly notes?: readonly string[];
 }
 
 export interface Gate {

@@ -1,7 +1,18 @@
 /** What others find in `dist/` while it is built again. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -38,8 +49,8 @@ const CHANGED: Readonly<Record<string, (settings: Record<string, object>) => obj
   }),
 };
 
-async function build(project: string): Promise<number> {
-  const child = spawn(process.execPath, ["scripts/build.mjs"], { cwd: project, stdio: "inherit" });
+async function build(project: string, ...flags: readonly string[]): Promise<number> {
+  const child = spawn(process.execPath, ["scripts/build.mjs", ...flags], { cwd: project, stdio: "inherit" });
   const [code] = await once(child, "close");
   return code;
 }
@@ -97,6 +108,12 @@ describe("the build (scripts/build.mjs)", () => {
       "third-party-licenses.txt",
     ]);
     expect(readdirSync(project).filter((name) => name.startsWith(".new-"))).toEqual([]);
+
+    // The command runs, also where it lost the bit and its text is as before.
+    expect(statSync(join(dist, "cli.js")).mode & 0o111).toBe(0o111);
+    chmodSync(join(dist, "cli.js"), 0o644);
+    expect(await build(project, "--force")).toBe(0);
+    expect(statSync(join(dist, "cli.js")).mode & 0o111).toBe(0o111);
   });
 
   it("is no part of an install: the published package has no script that an install would run", () => {

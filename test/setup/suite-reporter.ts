@@ -1,4 +1,4 @@
-/** Prints, after a run, how many tests each suite had, and which were skipped and why: a suite that ran nothing is seen. */
+/** Prints, after a run, how many tests each suite had, which were skipped and why, and the slowest files: a suite that ran nothing is seen. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, relative, sep } from "node:path";
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
@@ -23,6 +23,9 @@ export interface SuiteCounts {
   /** Tests that only `FULL=1` runs. */
   left: number;
 }
+
+/** So many of the slowest files are named. */
+const MOST_SLOW = 5;
 
 interface Skipped {
   readonly name: string;
@@ -53,10 +56,33 @@ export default class SuiteReporter implements Reporter {
     // What `-t` left out was not skipped by the tests, and would fill the screen.
     const chosen = this.#vitest?.config.testNamePattern !== undefined;
     print(rows, chosen ? [] : skipped, errors);
+    printSlowest(modules);
     mkdirSync(dirname(SUMMARY_FILE), { recursive: true });
     const summary: RunSummary = { finishedAt: Date.now(), full: FULL, suites: rows, errors };
     writeFileSync(SUMMARY_FILE, JSON.stringify(summary));
   }
+}
+
+/** With what a file loads and sets up: the whole time that others wait for it. */
+function printSlowest(modules: readonly TestModule[]): void {
+  for (const { file, seconds } of slowest(modules.map(timed))) console.log(` slowest: ${file} ${seconds.toFixed(1)} s`);
+}
+
+interface Timed {
+  readonly file: string;
+  readonly seconds: number;
+}
+
+function timed(module: TestModule): Timed {
+  const { duration, collectDuration, setupDuration } = module.diagnostic();
+  return {
+    file: relative(process.cwd(), module.moduleId),
+    seconds: (duration + collectDuration + setupDuration) / 1_000,
+  };
+}
+
+export function slowest(files: readonly Timed[]): readonly Timed[] {
+  return [...files].sort((a, b) => b.seconds - a.seconds).slice(0, MOST_SLOW);
 }
 
 /** A suite is a folder of test/. */
