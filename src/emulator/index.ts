@@ -12,7 +12,6 @@ export type {
   Filter,
   NewClient,
   NewNumber,
-  StateExport,
 } from "./control/control.ts";
 export { createEmulator, type Emulator } from "./emulator.ts";
 export type { FaultRule, ParsedFaultRule } from "./faults.ts";
@@ -35,5 +34,6 @@ export type {
   Step,
   Target,
 } from "./state/records.ts";
+export type { StateExport } from "./state/state.ts";
 export type { NumberReading, Reading, ReadingName, Readings, TextReading } from "./unspecified.ts";
 export { READINGS } from "./unspecified.ts";

@@ -12,8 +12,8 @@ import {
   textOption,
 } from "../internal/options.ts";
 import { type ClockMode, rateOf, seededHex } from "./clock.ts";
-import type { StateExport } from "./control/control.ts";
 import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults.ts";
+import type { StateExport } from "./state/state.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
 
 /** When the events of a message happen: at once, with realistic pauses, or by `advanceMessage()` only. */

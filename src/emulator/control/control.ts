@@ -18,15 +18,9 @@ import {
   type RequestRecord,
   statusSchema,
 } from "../state/records.ts";
+import type { StateExport } from "../state/state.ts";
 
 // The emulator's own controls, for programs; the control API serves the same over HTTP.
-
-/** A whole state as JSON. It holds secrets. */
-export interface StateExport {
-  readonly version: 1;
-  /** Per table, its records by id. */
-  readonly tables: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-}
 
 /** What a list is narrowed to; all given fields must fit. */
 export interface Filter {

@@ -1,4 +1,5 @@
 /** The routes of the control API, in one table for the router and the tests. */
+
 import { z } from "zod";
 import type { Timer } from "../../internal/clock.ts";
 import type { EmulatorClock } from "../clock.ts";
@@ -18,6 +19,7 @@ import {
   requestSchema,
   statusSchema,
 } from "../state/records.ts";
+import type { StateExport } from "../state/state.ts";
 import {
   type Control,
   type ControlledClient,
@@ -29,7 +31,6 @@ import {
   newNumberSchema,
   numberFieldsSchema,
   recoverSchema,
-  type StateExport,
   triggerSchema,
   unknownId,
 } from "./control.ts";

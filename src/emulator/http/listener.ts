@@ -19,7 +19,7 @@ export interface Listener {
 
 /** Listens; resolves when the port is open. */
 export async function listen(handle: FetchHandler, ground: EmulatorParts, port: number): Promise<Listener> {
-  // What is no HTTP request, `node:http` refuses by itself: it has no path whose error shape could be told.
+  // `node:http` itself refuses bytes that it cannot read: they have no path, so no error shape.
   const server = createServer((_incoming, outgoing) => {
     answer(handle, ground, outgoing).catch(() => outgoing.destroy());
   });
@@ -162,7 +162,7 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
   const text = textOf(response);
   if (text !== undefined || response.body === null) outgoing.end(text);
   else await stream(response.body, outgoing);
-  // What is left of a body that nobody wanted: its sender must come to read the answer.
+  // The rest of an unread body is discarded: its sender reads the answer afterwards.
   outgoing.req.resume();
 }
 
