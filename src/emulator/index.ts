@@ -15,6 +15,7 @@ export type {
 } from "./control/control.ts";
 export { createEmulator, type Emulator } from "./emulator.ts";
 export type { FaultRule, ParsedFaultRule } from "./faults.ts";
+export type { StateExport } from "./options.ts";
 export { type EmulatorOptions, type Lifecycle, PROFILE_NAMES, type ProfileName } from "./options.ts";
 export type { Credentials, Fixtures } from "./seed.ts";
 export type { JournalEntry, TriggerInput } from "./service.ts";
@@ -34,6 +35,5 @@ export type {
   Step,
   Target,
 } from "./state/records.ts";
-export type { StateExport } from "./state/state.ts";
 export type { NumberReading, Reading, ReadingName, Readings, TextReading } from "./unspecified.ts";
 export { READINGS } from "./unspecified.ts";

@@ -13,11 +13,17 @@ import {
 } from "../internal/options.ts";
 import { type ClockMode, rateOf, seededHex } from "./clock.ts";
 import { type FaultRule, faultRuleFrom, type ParsedFaultRule } from "./faults.ts";
-import type { StateExport } from "./state/state.ts";
 import { type Readings, readingsFrom } from "./unspecified.ts";
 
 /** When the events of a message happen: at once, with realistic pauses, or by `advanceMessage()` only. */
 export type Lifecycle = "instant" | "realistic" | "manual";
+
+/** A whole state as JSON. It holds secrets. */
+export interface StateExport {
+  readonly version: 1;
+  /** Per table, its records by id. */
+  readonly tables: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
 
 export interface EmulatorOptions {
   /** TCP port, 0 to 65,535; 0 picks a free one, `null` opens none: then only `handle` serves. Default 0. */

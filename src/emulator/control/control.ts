@@ -3,7 +3,7 @@ import { z } from "zod";
 import { OncehookError, SetupError } from "../../errors.ts";
 import type { Faults } from "../faults.ts";
 import { isDeeper, MOST_LEVELS } from "../http/route.ts";
-import { E164, isHttpUrl } from "../options.ts";
+import { E164, isHttpUrl, type StateExport } from "../options.ts";
 import type { JournalEntry, TriggerInput } from "../service.ts";
 import {
   type Account,
@@ -18,7 +18,6 @@ import {
   type RequestRecord,
   statusSchema,
 } from "../state/records.ts";
-import type { StateExport } from "../state/state.ts";
 
 // The emulator's own controls, for programs; the control API serves the same over HTTP.
 

@@ -4,6 +4,7 @@ import { OncehookError, SetupError } from "../../errors.ts";
 import { seededHex } from "../clock.ts";
 import type { FaultRule } from "../faults.ts";
 import { isDeeper, MOST_LEVELS } from "../http/route.ts";
+import type { StateExport } from "../options.ts";
 import { addClient, addNumber, seedState } from "../seed.ts";
 import type { Service } from "../service.ts";
 import { type Client, type PhoneNumber, webhookId } from "../state/records.ts";
@@ -12,7 +13,6 @@ import {
   numberOf,
   RECORD_SCHEMAS,
   type State,
-  type StateExport,
   TABLE_NAMES,
   type Table,
   type Tables,

@@ -6,6 +6,7 @@ import type { EmulatorClock } from "../clock.ts";
 import { type FaultRule, faultRuleSchema } from "../faults.ts";
 import { redactedHeader, redactedText, withoutCredentials } from "../http/request-log.ts";
 import { openApiDocument } from "../openapi/document.ts";
+import type { StateExport } from "../options.ts";
 import type { EmulatorParts, JournalEntry, Service } from "../service.ts";
 import {
   type Attempt,
@@ -19,7 +20,6 @@ import {
   requestSchema,
   statusSchema,
 } from "../state/records.ts";
-import type { StateExport } from "../state/state.ts";
 import {
   type Control,
   type ControlledClient,

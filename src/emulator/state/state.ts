@@ -51,13 +51,6 @@ export interface Tables {
   readonly meta: Table<number>;
 }
 
-/** A whole state as JSON. It holds secrets. */
-export interface StateExport {
-  readonly version: 1;
-  /** Per table, its records by id. */
-  readonly tables: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-}
-
 /** The names of the tables, in the order of an export. */
 export const TABLE_NAMES = [
   "accounts",
