@@ -1,4 +1,5 @@
 /** The flags of `oncehook emulator`, and what they say: options of `createEmulator()`, as it checks them. */
+import { readFileSync } from "node:fs";
 import { type Command, Option } from "commander";
 import type { EmulatorOptions } from "../emulator/index.ts";
 import { type ReadingName, readingFromText } from "../emulator/unspecified.ts";
@@ -43,10 +44,7 @@ export const FLAGS: Readonly<Record<FlagOption, Flag>> = {
     description: "decides secrets and chances (default: oncehook); required beyond loopback",
     isPrivate: true,
   },
-  state: {
-    flags: "--state <file>",
-    description: "SQLite file that keeps the state; needs better-sqlite3 or Node 22.13",
-  },
+  import: { flags: "--import <file>", description: "starts from this export of an emulator's state", read: exported },
   keep: { flags: "--keep <number>", description: "ended messages to keep (default: 100000)", read: wholeNumber },
   clock: { flags: "--clock <mode>", description: "real, virtual, or a speed such as x60 (default: real)" },
   startAt: {
@@ -205,6 +203,16 @@ function instant(text: string, flag: string): number {
   const time = instantOf(text);
   if (time !== undefined) return time;
   throw mistake(`${flag} takes epoch milliseconds or a time such as 2026-01-01T00:00:00Z, not "${text}".`);
+}
+
+/** Nothing of what it holds is said: there are secrets in it. */
+function exported(file: string, flag: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    const { code = "no JSON" } = error as NodeJS.ErrnoException;
+    throw mistake(`${flag} takes a file with what GET /_emulator/state answered, not "${file}" (${code}).`);
+  }
 }
 
 function faultRule(text: string, flag: string): unknown {

@@ -5,7 +5,7 @@ import { numberOption } from "../internal/options.ts";
 import { createTime, type EmulatorClock, type EmulatorTime, seededFraction, seededHex } from "./clock.ts";
 import { createControlApi } from "./control/api.ts";
 import type { Control } from "./control/control.ts";
-import { createControl, createWhole, requireOpen, resume } from "./control/create-control.ts";
+import { createControl, createWhole, requireOpen } from "./control/create-control.ts";
 import { type ControlContext, createStreams } from "./control/routes.ts";
 import { SOONEST_RETRY_MS } from "./delivery/attempt.ts";
 import { createDeliveries } from "./delivery/deliveries.ts";
@@ -22,7 +22,7 @@ import { secretWarning } from "./routes/webhooks.ts";
 import { Scheduler } from "./scheduler.ts";
 import { type Fixtures, fixturesIn, seedState, webhookSecretIn } from "./seed.ts";
 import { createJournal, type EmulatorParts, type Service } from "./service.ts";
-import { type Keeper, openKeeper } from "./state/keeper.ts";
+import { Keeper } from "./state/keeper.ts";
 import { createState, type State } from "./state/state.ts";
 
 /** A running emulator of the service. */
@@ -40,7 +40,7 @@ export interface Emulator {
   handle(request: Request): Promise<Response>;
   readonly clock: EmulatorClock;
   readonly control: Control;
-  /** Ends the listener and what is under way, and keeps the state. */
+  /** Ends the listener and what is under way. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -51,7 +51,7 @@ const LONGEST_ADVANCE_MS = 315_576_000_000;
 /**
  * Starts an emulator. Each test can have its own: one is ready in milliseconds.
  *
- * @throws SetupError for a set-up mistake, a port in use, or a state file that is none
+ * @throws SetupError for a set-up mistake, a port in use, or an `import` that no emulator exported
  * @example
  * const emulator = await createEmulator({ deliveryUrl: "http://127.0.0.1:3000/webhooks" });
  * emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "hello" });
@@ -60,82 +60,68 @@ const LONGEST_ADVANCE_MS = 315_576_000_000;
  */
 export async function createEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const settings = settingsFrom(options);
-  const keeper = await openKeeper(settings);
-  try {
-    return await begin(settings, keeper);
-  } catch (error) {
-    keeper.close();
-    throw error;
-  }
-}
-
-async function begin(settings: Settings, keeper: Keeper): Promise<Emulator> {
   const startAt = settings.startAt ?? settings.systemClock.now();
   const time = createTime(settings.systemClock, settings.clock, startAt);
   const tag = seededHex(settings.seed, `ids since ${startAt}`, 3);
-  const state = createState(keeper.onChange, tag);
-  const isKept = keeper.load(state);
-  if (!isKept) {
-    seedState(state, settings);
-    warnOfBlockedTargets(settings);
-    const shortness = secretWarning(settings.webhookSecret);
-    if (shortness !== null) settings.logger.warn({}, shortness);
-  }
-  time.raiseTo(state.meta.get("now") ?? 0);
+  const keeper = new Keeper(settings.keep);
+  const state: State = createState((change) => keeper.onChange(change, state), tag);
+  seedState(state, settings);
+  if (settings.import === undefined) warnOfSeed(settings);
   const closing = new AbortController();
   // Each delayed call listens to it, and there may be thousands.
   setMaxListeners(0, closing.signal);
   const service = assemble(settings, state, { time, tag, closing: closing.signal });
+  let closed: Promise<void> | undefined;
+  const life: Life = { isClosed: false, settle: () => keeper.enforce(state) };
   const context: ControlContext = {
     service,
-    control: createControl(service, { ...createWhole(service), isClosed: () => keeper.isClosed }),
-    clock: clockOf(service, keeper),
+    control: createControl(service, { ...createWhole(service), isClosed: () => life.isClosed }),
+    clock: clockOf(service, life),
     streams: createStreams(service),
   };
-  const handle = handlerOf(context, keeper);
+  const handle = handlerOf(context, life);
   let listener: Listener | null = null;
   const end = async () => {
     closing.abort();
     await endWork(context, listener);
+    life.isClosed = true;
+  };
+  const close = () => {
+    closed ??= end();
+    return closed;
   };
   try {
-    keeper.start(state, service.time);
     if (settings.port !== null) listener = await listen(handle, service, settings.port);
     // Not for an emulator that cannot listen; and before the first request, which comes with a later turn of the event loop.
-    if (isKept) resume(service);
-    return publish(context, { handle, close: closerOf(end, keeper), port: listener?.port });
+    if (settings.import !== undefined) context.control.importState(settings.import);
+    return publish(context, { handle, close, port: listener?.port });
   } catch (error) {
-    await end();
+    await close();
     throw error;
   }
+}
+
+/** Whether the emulator has closed, and what brings its state back within the bounds. */
+interface Life {
+  isClosed: boolean;
+  settle(): void;
+}
+
+function warnOfSeed(settings: Settings): void {
+  warnOfBlockedTargets(settings);
+  const shortness = secretWarning(settings.webhookSecret);
+  if (shortness !== null) settings.logger.warn({}, shortness);
 }
 
 /** Callers first, then what is under way. */
 async function endWork({ service, streams }: ControlContext, listener: Listener | null): Promise<void> {
   streams.close();
   await listener?.close();
-  // An attempt that is cut off counts as not made: it is due at once with the kept state.
+  // An attempt that is cut off counts as not made: an import of what is exported now makes it at once.
   service.deliveries.close();
   await service.scheduler.close();
   // A turn of the event loop: calls without a socket that had only to wait for this come to their answers.
   await setImmediate();
-}
-
-/** Closes once, however often it is called: the work, then the state. */
-function closerOf(end: () => Promise<void>, keeper: Keeper): () => Promise<void> {
-  const close = async () => {
-    await end();
-    try {
-      keeper.commit();
-    } finally {
-      keeper.close();
-    }
-  };
-  let closed: Promise<void> | undefined;
-  return () => {
-    closed ??= close();
-    return closed;
-  };
 }
 
 /** When the emulator's time started, what that makes of its ids, and its end. */
@@ -175,8 +161,8 @@ function reporter({ logger }: Settings): (error: unknown) => void {
   };
 }
 
-/** Every answer comes after its state was kept; what comes too late for that is refused, also when its work was done by then. */
-function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
+/** What comes too late is refused, also when its work was done by then: nothing would follow from it. */
+function handlerOf(context: ControlContext, life: Life): FetchHandler {
   const { service } = context;
   const router = new Router(ROUTES);
   const controlApi = createControlApi(context);
@@ -184,28 +170,28 @@ function handlerOf(context: ControlContext, keeper: Keeper): FetchHandler {
   return async (request) => {
     const place = placeOf(new URL(request.url).pathname, basePath);
     const told = (response: Response) => (request.method === "HEAD" ? withoutBody(response) : response);
-    if (keeper.isClosed) return told(refusalFor(service, CLOSED, place.contract));
+    if (life.isClosed) return told(refusalFor(service, CLOSED, place.contract));
     const response =
       place.contract === "control"
         ? await controlApi(request, place.path)
         : await handleApi(service, router, request, place);
-    if (keeper.isClosed) return told(refusalFor(service, CLOSED, place.contract));
-    keeper.commit();
+    if (life.isClosed) return told(refusalFor(service, CLOSED, place.contract));
+    life.settle();
     return told(response);
   };
 }
 
-function clockOf({ time, scheduler }: Service, keeper: Keeper): EmulatorClock {
+function clockOf({ time, scheduler }: Service, life: Life): EmulatorClock {
   return {
     now: () => time.now(),
     async advance(ms) {
-      requireOpen(keeper.isClosed);
+      requireOpen(life.isClosed);
       await scheduler.advance(numberOption("ms", ms, 0, { min: 0, max: LONGEST_ADVANCE_MS, unit: "ms" }));
-      keeper.commit();
+      life.settle();
     },
     async idle() {
       await scheduler.idle();
-      keeper.commit();
+      life.settle();
     },
   };
 }

@@ -12,10 +12,10 @@ export type {
   Filter,
   NewClient,
   NewNumber,
-  StateExport,
 } from "./control/control.ts";
 export { createEmulator, type Emulator } from "./emulator.ts";
 export type { FaultRule, ParsedFaultRule } from "./faults.ts";
+export type { StateExport } from "./options.ts";
 export { type EmulatorOptions, type Lifecycle, PROFILE_NAMES, type ProfileName } from "./options.ts";
 export type { Credentials, Fixtures } from "./seed.ts";
 export type { JournalEntry, TriggerInput } from "./service.ts";

@@ -18,6 +18,13 @@ import { type Readings, readingsFrom } from "./unspecified.ts";
 /** When the events of a message happen: at once, with realistic pauses, or by `advanceMessage()` only. */
 export type Lifecycle = "instant" | "realistic" | "manual";
 
+/** A whole state as JSON. It holds secrets. */
+export interface StateExport {
+  readonly version: 1;
+  /** Per table, its records by id. */
+  readonly tables: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
 export interface EmulatorOptions {
   /** TCP port, 0 to 65,535; 0 picks a free one, `null` opens none: then only `handle` serves. Default 0. */
   readonly port?: number | null;
@@ -41,8 +48,8 @@ export interface EmulatorOptions {
    * receivers on the real clock accept them however far the emulator's time was moved. `"emulator"`: the emulator's. Default `"real"`.
    */
   readonly timestampClock?: "emulator" | "real";
-  /** A SQLite file that keeps the state, made when absent; needs better-sqlite3 or Node 22.13. Default: in memory. */
-  readonly state?: string;
+  /** What `control.exportState()` gave: it goes before the options that fill a new state. Default: the seed data. */
+  readonly import?: StateExport;
   /**
    * Ended messages kept, with their events, and API calls logged: 1 to 10,000,000. Default 100,000. Idempotency keys are kept for
    * 24 h, and no more than this or 10,000, whichever is more.
@@ -90,7 +97,7 @@ export interface Settings {
   readonly startAt: number | undefined;
   readonly systemClock: Clock;
   readonly timestampClock: "emulator" | "real";
-  readonly state: string | undefined;
+  readonly import: StateExport | undefined;
   readonly keep: number;
   readonly readings: Readings;
   readonly lifecycle: Lifecycle;
@@ -117,7 +124,7 @@ const NAMES: readonly (keyof EmulatorOptions)[] = [
   "startAt",
   "systemClock",
   "timestampClock",
-  "state",
+  "import",
   "keep",
   "profile",
   "unspecified",
@@ -158,7 +165,7 @@ export function settingsFrom(options: EmulatorOptions): Settings {
         : numberOption("startAt", options.startAt, 0, { min: 0, max: LATEST_START, unit: "ms" }),
     systemClock: systemClockOption(options.systemClock),
     timestampClock: choiceOption("timestampClock", options.timestampClock, "real", ["emulator", "real"]),
-    state: textOption("state", options.state),
+    import: options.import,
     keep: numberOption("keep", options.keep, 100_000, { min: 1, max: 10_000_000, unit: "messages" }),
     readings: readingsFrom(options.unspecified, profile.unspecified),
     lifecycle: choiceOption("lifecycle", options.lifecycle, "realistic", ["instant", "realistic", "manual"]),

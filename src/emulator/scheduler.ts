@@ -118,7 +118,7 @@ export class Scheduler {
         () => !this.#canBringUntil(end),
         () => {
           this.#limit = Number.NEGATIVE_INFINITY;
-          // If it was closed in between, due work has not happened: a kept state does it at the right time.
+          // If it was closed in between, due work has not happened: an import of the state does it at the right time.
           if (!this.#closed) this.#time.raiseTo(end);
         },
       );

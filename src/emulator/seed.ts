@@ -92,7 +92,7 @@ function fixturesOf({ seed, clientId, clientSecret }: Settings): Fixtures {
   };
 }
 
-/** The same as they are now: in a kept state they can be another seed's, or changed by the controls. */
+/** The same as they are now: in an imported state they can be another seed's, or changed by the controls. */
 export function fixturesIn(state: State, settings: Settings): Fixtures {
   const { clients, numbers } = fixturesOf(settings);
   const current = (fixture: Credentials): Credentials => {

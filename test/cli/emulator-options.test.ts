@@ -1,6 +1,9 @@
 /** What the flags of `oncehook emulator` mean, as a table. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { Command } from "commander";
-import { describe, expect, it, vi } from "vitest";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { addEmulatorFlags, type EmulatorInput, emulatorInput, FLAGS, flagOf } from "../../src/cli/emulator-options.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { settingsFrom } from "../../src/emulator/options.ts";
@@ -16,6 +19,10 @@ function read(...argv: string[]): EmulatorInput {
 const DUPLICATE = { match: { webhook: true }, action: { type: "duplicate" } } as const;
 const GATEWAY = { match: { route: "GET /api/core/numbers" }, action: { type: "badGateway" }, times: 2 } as const;
 
+const EXPORT = join(mkdtempSync(join(tmpdir(), "oncehook-import-")), "state.json");
+writeFileSync(EXPORT, JSON.stringify({ version: 1, tables: {} }));
+afterAll(() => rmSync(dirname(EXPORT), { recursive: true }));
+
 const TABLE: readonly (readonly [argv: string, options: EmulatorOptions])[] = [
   ["--port 0", { port: 0 }],
   [
@@ -24,7 +31,7 @@ const TABLE: readonly (readonly [argv: string, options: EmulatorOptions])[] = [
   ],
   ["--base-path /sms", { basePath: "/sms" }],
   ["--seed x", { seed: "x" }],
-  ["--state file.sqlite --keep 10000", { state: "file.sqlite", keep: 10_000 }],
+  [`--import ${EXPORT} --keep 10000`, { import: { version: 1, tables: {} }, keep: 10_000 }],
   ["--clock virtual", { clock: "virtual" }],
   ["--clock x60", { clock: "x60" }],
   ["--start-at 1767225600000", { startAt: 1_767_225_600_000 }],

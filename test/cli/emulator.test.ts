@@ -1,6 +1,6 @@
 /** `oncehook emulator`: as a real process, what it prints and how it ends; in this one, what it refuses. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -92,14 +92,16 @@ describe("oncehook emulator --json", () => {
     expect(running.processorMs() ?? elapsed).toBeLessThan(4_000);
   });
 
-  it("keeps its state in a file from run to run, and says what holds there", { tags: "full" }, async () => {
+  it("goes on from an export, and says what holds there; without one it begins anew", { tags: "full" }, async () => {
     const args = ["emulator", "--json", "--port=0", "--clock=virtual"];
-    const running = new Running([...args, "--state=kept.sqlite"], { ONCEHOOK_CLIENT_SECRET: "of the first run" });
+    const running = new Running(args, { ONCEHOOK_CLIENT_SECRET: "of the first run" });
     const { url, clientId, clientSecret } = await running.announced();
     const token = await tokenOf(url, clientId, clientSecret);
+    const exported = `${running.folder}/state.json`;
+    writeFileSync(exported, await (await fetch(`${url}/_emulator/state`)).text());
     running.signal("SIGTERM");
     expect((await running.exit).code).toBe(0);
-    const again = await new Running([...args, `--state=${running.folder}/kept.sqlite`]).announced();
+    const again = await new Running([...args, `--import=${exported}`]).announced();
     expect([await whoami(again.url, token), again.clientSecret]).toEqual([200, "of the first run"]);
     const fresh = await new Running(args).announced();
     expect(await whoami(fresh.url, token)).toBe(401);
@@ -236,7 +238,12 @@ describe("oncehook emulator", () => {
       /^error: Option --unspecified timestampUnit must be one of "ms", "s"; it is "h"/,
     ],
     [["--allow-private-targets=ten"], /^error: Option --allow-private-targets/],
-    [["--state=/proc/none/state.sqlite"], /^error: .*state/],
+    [
+      ["--import=/proc/none.json"],
+      /^error: --import takes a file with what GET \/_emulator\/state answered, .*\(ENOENT\)/,
+    ],
+    [["--import=README.md"], /^error: --import takes a file .*\(no JSON\)/],
+    [["--import=package.json"], /^error: The emulator did not export this state: /],
     [["--unspecified=webhooks.contentType="], /^error: Option --unspecified webhooks\.contentType must match /],
     [["--inbound-url=http://127.0.0.1/", "--delivery-url=nowhere"], /^error: Option --delivery-url must be/],
   ])("refuses %j with a line and no stack, and ends with 2", async (args, message) => {

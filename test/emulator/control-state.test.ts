@@ -1,12 +1,9 @@
 /** The controls over what the emulator holds: lists, clients, numbers, tokens, the whole state, the clock. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { InboundMessage } from "../../src/emulator/state/records.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { control } from "./control-support.ts";
-import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 describe("lists", () => {
   it("are oldest first, narrowed by every given field, and cut to the newest", async () => {
@@ -42,14 +39,13 @@ describe("lists", () => {
 
   it("of messages are oldest first over several starts on the real clock, whatever the tags of their ids", async () => {
     const systemClock = createFakeClock();
-    const state = newFile();
+    let emulator = await start({ systemClock, clock: "real" });
     for (let i = 1; i <= 4; i++) {
-      const emulator = await start({ state, systemClock, clock: "real" });
       emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: `run ${i}` });
-      await emulator.close();
       await systemClock.advance(1);
+      emulator = await startAgain(emulator, { systemClock, clock: "real" });
     }
-    const { control: controls } = await start({ state, systemClock, clock: "real" });
+    const { control: controls } = emulator;
     const texts = (limit: number) => controls.messages({ limit }).map(({ text }) => text);
     expect(texts(4)).toEqual(["run 1", "run 2", "run 3", "run 4"]);
     expect(texts(1)).toEqual(["run 4"]);
@@ -421,9 +417,3 @@ describe("the clock", () => {
     }
   });
 });
-
-function newFile(): string {
-  const directory = mkdtempSync(join(tmpdir(), "oncehook-lists-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
-  return join(directory, "state.db");
-}

@@ -1,10 +1,7 @@
 /** The controls: the same things for a program and over HTTP. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { control } from "./control-support.ts";
-import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 describe("inbound", () => {
   const message = { to: "num_000001", from: "+14155550123", body: "hello" };
@@ -65,17 +62,13 @@ describe("a body as deep as somebody likes", () => {
   });
 
   it("stops nothing: what comes after it is kept", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "oncehook-deep-"));
-    onTestFinished(() => rmSync(directory, { recursive: true }));
-    const state = join(directory, "state.sqlite");
-    const emulator = await start({ state });
+    const emulator = await start();
     const token = await tokenOf(emulator);
     const statuses = [];
     for (const depth of sweep) statuses.push((await control(emulator, "POST", "/inbound", inbound(depth))).status);
     expect(new Set(statuses)).toEqual(new Set([400]));
     expect((await send(emulator, token)).status).toBe(202);
-    await emulator.close();
-    expect((await start({ state })).control.messages()).toMatchObject([{ direction: "outbound" }]);
+    expect((await startAgain(emulator)).control.messages()).toMatchObject([{ direction: "outbound" }]);
   });
 });
 

@@ -1,20 +1,12 @@
 /** The emulator as a whole: its beginning and end, reset, export and import. */
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createTime } from "../../src/emulator/clock.ts";
 import { createEmulator } from "../../src/emulator/index.ts";
-import { settingsFrom } from "../../src/emulator/options.ts";
-import { Keeper } from "../../src/emulator/state/keeper.ts";
-import { createState } from "../../src/emulator/state/state.ts";
-import { type Logger, silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { control } from "./control-support.ts";
-import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 /** A receiver that takes requests and never answers. */
 async function startSilent(): Promise<{ url: string; reached: Promise<unknown> }> {
@@ -40,15 +32,10 @@ describe("close()", () => {
 
   it("does not wait for a receiver that never answers; the attempt counts for nothing and is made again", async () => {
     const silent = await startSilent();
-    const directory = mkdtempSync(join(tmpdir(), "oncehook-close-"));
-    onTestFinished(() => rmSync(directory, { recursive: true }));
-    const state = join(directory, "state.db");
-    const first = await start({ state, lifecycle: "manual", deliveryUrl: silent.url, attemptTimeoutMs: 600_000 });
+    const first = await start({ lifecycle: "manual", deliveryUrl: silent.url, attemptTimeoutMs: 600_000 });
     await send(first, await tokenOf(first));
     await silent.reached;
-    await first.close();
-
-    const second = await start({ state });
+    const second = await startAgain(first);
     expect(second.control.deliveries()).toMatchObject([
       { state: "pending", attempts: [], nextAttemptAt: second.clock.now() },
     ]);
@@ -162,39 +149,3 @@ describe("export and import", () => {
     expect(emulator.control.messages()).toMatchObject([{ status: "delivered" }]);
   });
 });
-
-describe("a file that cannot be written", () => {
-  it("is told to the log, fails no later turn, and gets everything once it can", async () => {
-    const written: string[] = [];
-    let isFull = true;
-    const file = {
-      read: () => [],
-      write(changes: Iterable<readonly [string, string, unknown]>) {
-        if (isFull) throw new Error("database or disk is full");
-        for (const [table, id] of changes) written.push(`${table} ${id}`);
-      },
-      close: () => {},
-    };
-    const errors: string[] = [];
-    const logger: Logger = { ...silentLogger, error: (_, message) => errors.push(message) };
-    const keeper = new Keeper({ ...settingsFrom({}), logger }, file);
-    const state = createState(keeper.onChange, "a8244c");
-    const time = createTime(createFakeClock(), "virtual", 5);
-    expect(() => keeper.start(state, time)).toThrow(/full/);
-    state.nextId("msg");
-    await turn();
-    state.nextId("evt");
-    await turn();
-    expect(errors).toHaveLength(2);
-    isFull = false;
-    keeper.commit();
-    expect(written.sort()).toEqual(["counters evt", "counters msg", "meta now"]);
-    keeper.commit();
-    expect(written).toHaveLength(3);
-  });
-});
-
-/** A turn of the event loop, by whose end changes are kept. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}

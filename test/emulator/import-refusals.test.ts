@@ -1,6 +1,6 @@
 /** States that no emulator exported: refused as a whole, since calls would fail later without a reason. */
 import { describe, expect, it } from "vitest";
-import type { StateExport } from "../../src/emulator/control/control.ts";
+import type { StateExport } from "../../src/emulator/options.ts";
 import { SetupError } from "../../src/errors.ts";
 import { control } from "./control-support.ts";
 import { call, send, start, tokenOf } from "./support.ts";

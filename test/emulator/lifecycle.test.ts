@@ -1,10 +1,7 @@
 /** What happens to an outbound message, and when: the three lifecycles, the controls over them, and a restart in between. */
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { planSteps } from "../../src/emulator/messages/plan.ts";
-import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 async function ready(options: Parameters<typeof start>[0] = {}) {
   const emulator = await start(options);
@@ -216,29 +213,13 @@ describe("a message in between", () => {
   });
 });
 
-describe("a message in a state file", () => {
-  const file = () => join(mkdtempSync(join(tmpdir(), "oncehook-lifecycle-")), "state.sqlite");
-
-  it("goes on where it was left", async () => {
-    const state = file();
-    const first = await ready({ state });
-    await send(first.emulator, first.token);
-    await first.emulator.clock.advance(2_000);
-    await first.emulator.close();
-    const second = await start({ state });
-    expect(story(second)).toEqual(WHOLE.slice(0, 2));
-    await second.clock.advance(8_000);
-    expect(story(second)).toEqual(WHOLE);
-  });
-
+describe("a message in an export", () => {
   it("catches up with what came due in between, each event once", async () => {
-    const state = file();
     const catcher = await startCatcher();
-    const first = await ready({ state, deliveryUrl: catcher.url });
+    const first = await ready({ deliveryUrl: catcher.url });
     await send(first.emulator, first.token, { to: ["+14155550123", "+14155550124"] });
     await first.emulator.clock.idle();
-    await first.emulator.close();
-    const second = await start({ state, startAt: first.emulator.clock.now() + 3_600_000 });
+    const second = await startAgain(first.emulator, { startAt: first.emulator.clock.now() + 3_600_000 });
     await second.clock.idle();
     for (const id of ["msg_a8244c_000001", "msg_a8244c_000002"]) expect(story(second, id)).toEqual(WHOLE);
     expect(catcher.caught).toHaveLength(6);

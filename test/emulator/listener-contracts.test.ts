@@ -21,7 +21,6 @@ function refuses({ status, head, body }: RawAnswer, expected: [status: number, b
 
 describe("the listener's own refusals", () => {
   it.each([
-    ["no Host header", `POST ${TOKEN} HTTP/1.1\r\n${LAST}`, [400, { ...OAUTH, error: "invalid_request" }]],
     ["a Host that is none", `POST ${TOKEN}?a=b HTTP/1.1\r\nHost: a/b\r\n${LAST}`, [400, OAUTH]],
     ["a roundabout path", `POST /x/../api/auth/token HTTP/1.1\r\nHost: a/b\r\n${LAST}`, [400, OAUTH]],
     ["an absolute address", `POST http://a.example${TOKEN} HTTP/1.1\r\nHost: a/b\r\n${LAST}`, [400, OAUTH]],
@@ -35,18 +34,8 @@ describe("the listener's own refusals", () => {
       `POST ${TOKEN} HTTP/1.1\r\nHost: evil.example\r\n${LAST}`,
       [403, { ...OAUTH, error: "invalid_request" }],
     ],
-    [
-      "a broken chunk",
-      `POST ${TOKEN} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
-      [400, OAUTH],
-    ],
   ] as const)("have OAuth's shape on the token path: %s (GEN-3)", async (_name, bytes, [status, body]) => {
     refuses(await raw(await listen(), bytes), [status, body]);
-  });
-
-  it("have OAuth's shape for a body that ends too early (GEN-3)", async () => {
-    const head = `POST ${TOKEN} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n`;
-    refuses(await raw(await listen(), `${head}grant_type`, { end: true }), [400, OAUTH]);
   });
 
   it("have OAuth's shape on the token path behind a base path, and the wrapper on all others (GEN-2, GEN-3)", async () => {
@@ -59,12 +48,6 @@ describe("the listener's own refusals", () => {
     };
     for (const [path, shape] of Object.entries(shapes))
       refuses(await raw(emulator, `POST ${path} HTTP/1.1\r\nHost: a/b\r\n${LAST}`), [400, shape]);
-  });
-
-  it("do not take a finished request's path for the next one's, which nobody could read (GEN-2)", async () => {
-    const request = `GET ${TOKEN} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
-    const { head, text } = await raw(await listen(), `${request}noise\r\n\r\n`);
-    expect(`${head}${text}`).toContain("This is not an HTTP request.");
   });
 
   it.each([

@@ -36,15 +36,14 @@ describe("events of the document", () => {
     expect(dataOf("message.delivery").required).toContain("providerMessageRef");
   });
 
-  it("name the status of each event in its casing, as an open string (EVT-5, EVT-13)", () => {
+  it("show the status of each event in its casing, as an open string (EVT-5, EVT-13)", () => {
     const own = { "message.queued": "QUEUED", "message.sent": "sent", "message.failed": "failed" } as const;
     for (const [eventType, status] of Object.entries({ ...own, "message.delivery": "delivered" } as const)) {
       const described = dataOf(eventType as KnownEventType).properties.status;
-      expect(described).toMatchObject({ type: "string", description: expect.stringMatching(`^\`${status}\``) });
+      expect(described.type).toBe("string");
       expect(described).not.toHaveProperty("enum");
-      for (const each of ["QUEUED", "sent", "delivered", "failed"])
-        expect(described.description).toContain(`\`${each}\``);
       expect("x-unspecified" in described).toBe(eventType === "message.delivery");
+      expect(json(document.webhooks[eventType].post.requestBody).example.data.status).toBe(status);
     }
   });
 

@@ -14,7 +14,7 @@ export async function listen(options: EmulatorOptions = {}): Promise<Emulator> {
 
 export async function connectTo(emulator: Emulator): Promise<Socket> {
   const { hostname, port } = new URL(emulator.url);
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  const socket = connect({ host: hostname, port: Number(port) });
   onTestFinished(() => void socket.destroy());
   await once(socket, "connect");
   return socket;
@@ -29,12 +29,11 @@ export interface RawAnswer {
   readonly body: any;
 }
 
-/** Sends bytes and reads until the emulator ends the connection. `end`: no more bytes follow, the connection half closes. */
-export async function raw(emulator: Emulator, bytes: string | Uint8Array, { end = false } = {}): Promise<RawAnswer> {
+/** Sends bytes and reads until the emulator ends the connection. */
+export async function raw(emulator: Emulator, bytes: string | Uint8Array): Promise<RawAnswer> {
   const socket = await connectTo(emulator);
   const answer = readAll(socket);
-  if (end) socket.end(bytes);
-  else socket.write(bytes);
+  socket.write(bytes);
   return answer;
 }
 

@@ -1,25 +1,19 @@
-/** Options keep and state together: after a restart, what has ended goes and what is under way stays, as before it. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+/** Options keep and import together: after a restart, what has ended goes and what is under way stays, as before it. */
+import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
 import { MINUTE, type Stage } from "./delivery-support.ts";
-import { send, start, startCatcher, tokenOf } from "./support.ts";
+import { send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 /** An emulator that was started again while the three events of a message waited for their retries. */
 async function restarted(): Promise<Stage> {
-  const state = newFile();
   const catcher = await startCatcher();
-  const first = await start({ state, keep: 1, deliveryUrl: catcher.url, inboundUrl: catcher.url });
+  const first = await start({ keep: 1, deliveryUrl: catcher.url, inboundUrl: catcher.url });
   catcher.answer = 500;
   await send(first, await tokenOf(first));
-  // An attempt that ends here is written together with the event after it.
   await first.clock.advance(20_000);
   expect(pendingIn(first)).toEqual(["message.queued", "message.sent", "message.delivery"]);
-  await first.close();
   catcher.answer = 200;
-  return { emulator: await start({ state, keep: 1 }), catcher };
+  return { emulator: await startAgain(first, { keep: 1 }), catcher };
 }
 
 /** More messages that end at once than are kept. */
@@ -58,9 +52,3 @@ describe("option keep after a restart", () => {
     emulator.control.importState(exported);
   });
 });
-
-function newFile(): string {
-  const directory = mkdtempSync(join(tmpdir(), "oncehook-keep-"));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
-  return join(directory, "state.db");
-}

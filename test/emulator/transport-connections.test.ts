@@ -3,12 +3,15 @@ import { createFakeClock } from "../../src/testing/index.ts";
 import { clientSockets, OK, outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
 
 describe("connections", () => {
-  it("serve one request after another", async () => {
-    const { url, connections, got } = await receiver();
+  it("serve one request each, so that no receiver's end of an idle one costs an attempt", async () => {
+    const { url, connections } = await rawReceiver((socket, text) => {
+      if (!text.endsWith("}")) return;
+      socket.write(OK);
+      setTimeout(() => socket.end(), 1);
+    });
     const transport = transportWith();
-    for (let i = 0; i < 50; i++) await transport.send(outgoing(url));
-    expect(got).toHaveLength(50);
-    expect(connections.length).toBeLessThan(25); // One, unless the machine is so busy that one idles for too long.
+    for (let i = 0; i < 50; i++) expect(await transport.send(outgoing(url))).toMatchObject({ status: 200 });
+    expect(connections).toHaveLength(50);
   });
 
   it("are as many as there are requests at once", async () => {
@@ -78,14 +81,12 @@ describe("close()", () => {
     await until(() => connections.every((socket) => socket.destroyed));
   });
 
-  it("ends idle connections, and takes no more requests", async () => {
+  it("takes no more requests", async () => {
     const { url, connections } = await receiver();
     const sockets = clientSockets();
     const transport = transportWith();
     await transport.send(outgoing(url));
-    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false]);
     transport.close();
-    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true]);
     expect(await transport.send(outgoing(url))).toMatchObject({ status: null, error: "failed" });
     expect([sockets.length, connections.length]).toEqual([1, 1]);
   });

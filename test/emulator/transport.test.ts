@@ -76,14 +76,12 @@ describe("createTransport()", () => {
 });
 
 describe("an answer's body", () => {
-  it("is kept up to 16 KiB, and its connection used again", async () => {
-    const { url, connections } = await receiver((response) => response.end("x".repeat(200_000)));
-    const transport = transportWith();
-    for (let i = 0; i < 5; i++) {
-      const { status, body } = await transport.send(outgoing(url));
+  it("is kept up to 16 KiB", async () => {
+    for (const length of [16_384, 16_385, 200_000]) {
+      const { url } = await receiver((response) => response.end("x".repeat(length)));
+      const { status, body } = await transportWith().send(outgoing(url));
       expect([status, body.length]).toEqual([200, 16_384]);
     }
-    expect(connections.length).toBeLessThan(5);
   });
 
   it("is not read without end: the answer counts, its connection is ended", async () => {

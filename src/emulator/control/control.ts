@@ -3,7 +3,7 @@ import { z } from "zod";
 import { OncehookError, SetupError } from "../../errors.ts";
 import type { Faults } from "../faults.ts";
 import { isDeeper, MOST_LEVELS } from "../http/route.ts";
-import { E164, isHttpUrl } from "../options.ts";
+import { E164, isHttpUrl, type StateExport } from "../options.ts";
 import type { JournalEntry, TriggerInput } from "../service.ts";
 import {
   type Account,
@@ -20,13 +20,6 @@ import {
 } from "../state/records.ts";
 
 // The emulator's own controls, for programs; the control API serves the same over HTTP.
-
-/** A whole state as JSON. It holds secrets. */
-export interface StateExport {
-  readonly version: 1;
-  /** Per table, its records by id. */
-  readonly tables: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-}
 
 /** What a list is narrowed to; all given fields must fit. */
 export interface Filter {

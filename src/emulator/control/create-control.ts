@@ -4,6 +4,7 @@ import { OncehookError, SetupError } from "../../errors.ts";
 import { seededHex } from "../clock.ts";
 import type { FaultRule } from "../faults.ts";
 import { isDeeper, MOST_LEVELS } from "../http/route.ts";
+import type { StateExport } from "../options.ts";
 import { addClient, addNumber, seedState } from "../seed.ts";
 import type { Service } from "../service.ts";
 import { type Client, type PhoneNumber, webhookId } from "../state/records.ts";
@@ -30,7 +31,6 @@ import {
   numberFieldsSchema,
   problemOf,
   recoverSchema,
-  type StateExport,
   triggerSchema,
   unknownId,
   type Whole,
@@ -295,7 +295,7 @@ function newest<T>(records: readonly T[], limit = DEFAULT_LIMIT): readonly T[] {
 // The state as a whole: back to the seed data, or another one in its place.
 
 export function createWhole(service: Service): Omit<Whole, "isClosed"> {
-  const { state, scheduler, settings, time, journal, faults, deliveries } = service;
+  const { state, scheduler, settings, time, journal, faults, messages, deliveries } = service;
   /** A receiver may remember ids, so none may come twice: counters continue, except those of log lines. */
   const empty = () => {
     scheduler.clear();
@@ -323,15 +323,10 @@ export function createWhole(service: Service): Omit<Whole, "isClosed"> {
       }
       time.raiseTo(state.meta.get("now") ?? 0);
       journal.tell({ type: "reset" });
-      resume(service);
+      messages.resume();
+      deliveries.resume();
     },
   };
-}
-
-/** Takes up what a loaded state left pending. */
-export function resume({ messages, deliveries }: Service): void {
-  messages.resume();
-  deliveries.resume();
 }
 
 // The whole state as JSON and back, checked record by record before anything of it is taken.

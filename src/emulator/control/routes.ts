@@ -1,10 +1,12 @@
 /** The routes of the control API, in one table for the router and the tests. */
+
 import { z } from "zod";
 import type { Timer } from "../../internal/clock.ts";
 import type { EmulatorClock } from "../clock.ts";
 import { type FaultRule, faultRuleSchema } from "../faults.ts";
 import { redactedHeader, redactedText, withoutCredentials } from "../http/request-log.ts";
 import { openApiDocument } from "../openapi/document.ts";
+import type { StateExport } from "../options.ts";
 import type { EmulatorParts, JournalEntry, Service } from "../service.ts";
 import {
   type Attempt,
@@ -29,7 +31,6 @@ import {
   newNumberSchema,
   numberFieldsSchema,
   recoverSchema,
-  type StateExport,
   triggerSchema,
   unknownId,
 } from "./control.ts";

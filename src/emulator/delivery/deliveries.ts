@@ -187,7 +187,7 @@ interface Planned {
 interface Attempts {
   /** Attempts of one message never overlap. What it returns forgets the attempt, unless it has started. */
   plan(planned: Planned): Cancel;
-  /** Cuts off what is under way, as if it had not begun: a kept state makes it again. */
+  /** Cuts off what is under way, as if it had not begun: an import of the state makes it again. */
   close(): void;
 }
 

@@ -1,7 +1,6 @@
 /** One HTTP request to a receiver: guarded, timed, never redirected. */
 import { lookup } from "node:dns/promises";
 import {
-  type AgentOptions,
   type ClientRequest,
   type ClientRequestArgs,
   type IncomingMessage,
@@ -10,7 +9,6 @@ import {
 } from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
-import { setImmediate } from "node:timers/promises";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { Settings } from "../options.ts";
 import { createEgressGuard, type EgressGuard, type EgressSettings } from "./egress.ts";
@@ -25,7 +23,7 @@ export interface Transport {
   sendBesides(outgoing: Outgoing): Promise<Outcome>;
   /** Ends as `failed` what was asked for and has not begun; what is under way goes on. */
   sendAway(): void;
-  /** Ends idle connections, and what waits or is under way as `failed`; what comes later fails as well. */
+  /** Ends what waits or is under way as `failed`; what comes later fails as well. */
   close(): void;
 }
 
@@ -58,14 +56,15 @@ export function createTransport(
     const place = await places.take(new URL(outgoing.url).origin);
     if (place === null) return failure("failed");
     try {
-      return await sendNow(renew(), askedAfter);
+      // Sent away when it had a place already, but was not on the wire.
+      return askedAfter === timesSentAway ? await sendNow(renew()) : failure("failed");
     } finally {
       place.giveBack();
     }
   }
 
   async function sendBesides(outgoing: Outgoing): Promise<Outcome> {
-    return refusalOf(outgoing) ?? sendNow(outgoing, timesSentAway);
+    return refusalOf(outgoing) ?? sendNow(outgoing);
   }
 
   function refusalOf({ url }: Outgoing): Outcome | null {
@@ -73,16 +72,13 @@ export function createTransport(
     return guard.refusalOf(url) === null ? null : failure("blocked");
   }
 
-  async function sendNow(outgoing: Outgoing, askedAfter: number): Promise<Outcome> {
+  async function sendNow(outgoing: Outgoing): Promise<Outcome> {
     const controller = new AbortController();
     const { signal } = controller;
     running.add(controller);
     const timer = clock.setTimeout(() => controller.abort("timeout"), attemptTimeoutMs);
     timer.keepAlive();
     try {
-      await hearOfEndedConnections();
-      // Sent away when it had a place already, but was not on the wire.
-      if (askedAfter !== timesSentAway) return failure("failed");
       return await exchange(outgoing, { ...wire, signal });
     } catch {
       return failure("failed"); // A method or header that no request can have.
@@ -101,19 +97,9 @@ export function createTransport(
     closed = true;
     sendAway();
     for (const controller of running) controller.abort("failed");
-    for (const agent of Object.values(wire.agents)) agent.destroy();
   }
 
   return { send, sendBesides, sendAway, close };
-}
-
-/**
- * Waits for a whole turn of the event loop: a connection that its receiver has ended by now is known to be, and not used again.
- * A receiver that starts again in the emulator's own process, as in tests, would otherwise seem to reset the next request.
- */
-async function hearOfEndedConnections(): Promise<void> {
-  await setImmediate();
-  await setImmediate();
 }
 
 // One request on one connection, and its answer.
@@ -140,10 +126,9 @@ const PIECES = 10;
 
 /** Sent once, whatever comes of it. Rejects for a method or header that no request can have; a network's failures are outcomes. */
 function exchange(outgoing: Outgoing, wire: Wire): Promise<Outcome> {
-  const { signal, clock } = wire;
+  const { signal } = wire;
   if (signal.aborted) return Promise.resolve(failure(signal.reason));
   return new Promise((resolve) => {
-    const begun = clock.monotonic();
     const request = open(outgoing, wire);
     const end = (outcome: Outcome) => {
       signal.removeEventListener("abort", abort);
@@ -158,10 +143,6 @@ function exchange(outgoing: Outgoing, wire: Wire): Promise<Outcome> {
     // For what ends without an error, such as an answer that switches protocols; anything else has ended already.
     request.on("close", () => end(failure("reset")));
     request.on("response", (response) => {
-      // Before Node's own listener, which gives the connection back or ends it.
-      response.prependOnceListener("end", () => {
-        if (!isReusable(response, clock.monotonic() - begun)) request.shouldKeepAlive = false;
-      });
       readAnswer(response, (outcome) => {
         end(outcome);
         // An answer that is too long is not read on, and a request that was answered early is not written on.
@@ -210,14 +191,11 @@ class BlockedError extends Error {
   readonly code = "EGRESS_BLOCKED";
 }
 
-/** How long a connection lies idle before it is ended: long enough for the next attempt of a burst. */
-const IDLE_MS = 100;
-/** What a receiver's promise must still have to run, whatever of it has passed on the way. Well above the idle time. */
-const LEAST_LEFT_MS = 500;
-
-/** Agents of our own: the global ones follow proxy variables if Node is set up so. */
+/**
+ * Agents of our own: the global ones follow proxy variables if Node is set up so. Each request has its own connection: one that met the
+ * receiver's end of an idle connection would be lost, and look like one that the receiver refused.
+ */
 function createAgents(guard: EgressGuard): Agents {
-  const options: AgentOptions = { keepAlive: true, timeout: IDLE_MS, scheduling: "lifo" };
   class Plain extends PlainAgent {
     override createConnection(args: ClientRequestArgs): Socket {
       return guarded(super.createConnection(args) as Socket, guard);
@@ -228,18 +206,7 @@ function createAgents(guard: EgressGuard): Agents {
       return guarded(super.createConnection(args) as Socket, guard);
     }
   }
-  return { "http:": new Plain(options), "https:": new Secure(options) };
-}
-
-/**
- * Whether the connection of an answer may serve another request. A request that meets the receiver's end of an idle connection is
- * lost, and looks like one that the receiver refused; so only a connection that its receiver promised to keep for longer than
- * it lies idle here is used again (`Keep-Alive: timeout=5`, as Node's servers say). `tookMs`: since before the request was
- * sent, as the promise may have begun at any time since.
- */
-function isReusable({ headers }: IncomingMessage, tookMs: number): boolean {
-  const [, seconds = "0"] = /(?:^|[,\s])timeout=(\d+)/i.exec(String(headers["keep-alive"] ?? "")) ?? [];
-  return Number(seconds) * 1_000 - tookMs >= LEAST_LEFT_MS;
+  return { "http:": new Plain(), "https:": new Secure() };
 }
 
 /**
@@ -287,10 +254,8 @@ interface Outcome {
 
 type ErrorWord = NonNullable<Outcome["error"]>;
 
-/** The part of an answer's body that is kept. */
+/** The part of an answer's body that is kept. A longer answer counts, but is not read on. */
 const KEPT_BYTES = 16_384;
-/** What is read of one, so that its connection can be used again; a longer answer counts, but its connection is ended. */
-const READ_BYTES = 262_144;
 
 function failure(error: ErrorWord): Outcome {
   return { status: null, error, headers: {}, body: "" };
@@ -317,7 +282,7 @@ export function wordOf({ code = "" }: NodeJS.ErrnoException): ErrorWord {
   }
 }
 
-/** Reads an answer to its end, or as far as is read of any; then calls `done`, before the connection is given back. */
+/** Reads an answer to its end, or as far as it is kept; then calls `done`. */
 function readAnswer(response: IncomingMessage, done: (outcome: Outcome) => void): void {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -331,7 +296,7 @@ function readAnswer(response: IncomingMessage, done: (outcome: Outcome) => void)
   response.on("data", (chunk: Buffer) => {
     if (length < KEPT_BYTES) chunks.push(chunk.subarray(0, KEPT_BYTES - length));
     length += chunk.length;
-    if (length > READ_BYTES) finish();
+    if (length > KEPT_BYTES) finish();
   });
   response.on("end", finish);
   response.on("error", (error) => done(failure(wordOf(error))));

@@ -1,8 +1,7 @@
 /** `node:http` in front of a fetch handler: requests in, answers out, broken connections where an answer is one. */
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Duplex } from "node:stream";
 import { SetupError } from "../../errors.ts";
 import { isLoopback } from "../../internal/network.ts";
 import { FOREIGN_HOST, hostNameIn, isOwnHost, type Settings } from "../options.ts";
@@ -20,29 +19,9 @@ export interface Listener {
 
 /** Listens; resolves when the port is open. */
 export async function listen(handle: FetchHandler, ground: EmulatorParts, port: number): Promise<Listener> {
-  // What is wrong with the Host header is said in JSON, by `requestFrom`.
-  const server = createServer({ requireHostHeader: false });
-  const answers = new WeakMap<Duplex, ServerResponse>();
-  /** Connections that `node:http` has handed over and forgotten. */
-  const tunnels = new Set<Duplex>();
-  const serve = (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    answers.set(incoming.socket, outgoing);
+  // `node:http` itself refuses bytes that it cannot read: they have no path, so no error shape.
+  const server = createServer((_incoming, outgoing) => {
     answer(handle, ground, outgoing).catch(() => outgoing.destroy());
-  };
-  server.on("request", serve);
-  // An expectation other than 100-continue is ignored, as RFC 9110 allows.
-  server.on("checkExpectation", serve);
-  server.on("connect", (_incoming, socket) => {
-    tunnels.add(socket);
-    socket.once("close", () => tunnels.delete(socket));
-    // It names a host, not a path.
-    refuseSocket(ground, socket, { reason: NO_ROUTE, contract: "core" });
-  });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    const current = answers.get(socket);
-    const midway = current?.headersSent === true && !current.writableFinished;
-    if (error.code === "ECONNRESET" || midway) socket.destroy();
-    else refuseSocket(ground, socket, { reason: reasonOf(error), contract: contractOf(ground, current) });
   });
   server.listen(port, ground.settings.host);
   try {
@@ -52,7 +31,7 @@ export async function listen(handle: FetchHandler, ground: EmulatorParts, port: 
   }
   return {
     port: (server.address() as AddressInfo).port,
-    close: () => closeServer(server, tunnels),
+    close: () => closeServer(server),
   };
 }
 
@@ -69,29 +48,19 @@ function cannotListen(cause: NodeJS.ErrnoException, port: number): SetupError {
   return new SetupError("invalid_option", message, { cause, fields: { option, port } });
 }
 
-async function closeServer(server: Server, tunnels: Iterable<Duplex>): Promise<void> {
+async function closeServer(server: Server): Promise<void> {
   const closed = once(server, "close");
   server.close();
   server.closeAllConnections();
-  for (const socket of tunnels) socket.destroy();
   await closed;
 }
 
 /** @throws when the client goes away before its request is complete */
 async function answer(handle: FetchHandler, ground: EmulatorParts, outgoing: ServerResponse): Promise<void> {
   const request = await requestFrom(outgoing.req, ground.settings);
-  const contract = contractOf(ground, outgoing);
+  const { contract } = placeOf(pathnameOf(outgoing.req), ground.settings.basePath);
   if (!(request instanceof Request)) return writeResponse(refusalFor(ground, request, contract), outgoing);
   await writeResponse(await answerOf(handle, ground, { request, contract }), outgoing);
-}
-
-/**
- * The error shape for what is wrong while an answer is due. A request whose line or headers could not be read has no path: it gets
- * the core wrapper, even if it was meant for the token route.
- */
-function contractOf({ settings }: EmulatorParts, due: ServerResponse | undefined): Place["contract"] {
-  if (due === undefined || due.headersSent) return "core";
-  return placeOf(pathnameOf(due.req), settings.basePath).contract;
 }
 
 /** A failure of the emulator's own becomes a 500, never a stack. */
@@ -112,14 +81,15 @@ async function answerOf(
 
 /** @throws when the client goes away before its body is complete */
 async function requestFrom(incoming: IncomingMessage, settings: Settings): Promise<Request | Reason> {
-  const host = hostOf(incoming);
+  // Only HTTP/1.0 may be without one.
+  const { host = "localhost" } = incoming.headers;
   const url = `http://${host}${targetOf(incoming)}`;
   if (hostNameIn(host) === null || !URL.canParse(url)) return NO_HOST;
   // Else a web page whose name was made to point here could use the API, whose credentials need not be secret.
   if (isLoopback(settings.host) && !isOwnHost(host, settings)) return FOREIGN;
   const { method = "GET" } = incoming;
-  // No fetch request can have these; they are wrong methods on every path (GEN-7).
-  if (method === "TRACE" || method === "CONNECT") return NO_ROUTE;
+  // No fetch request can have it; it is a wrong method on every path (GEN-7).
+  if (method === "TRACE") return NO_ROUTE;
   const init = { method, headers: headersOf(incoming) };
   if (method === "GET" || method === "HEAD" || !hasBody(incoming)) return new Request(url, init);
   const body = await bodyOf(incoming);
@@ -129,10 +99,6 @@ async function requestFrom(incoming: IncomingMessage, settings: Settings): Promi
 /** The path of a request as its URL has it, whatever its Host header is. */
 function pathnameOf(incoming: IncomingMessage): string {
   return new URL(`http://localhost${targetOf(incoming)}`).pathname;
-}
-
-function hostOf({ headers: { host }, httpVersion }: IncomingMessage): string {
-  return host ?? (httpVersion === "1.0" ? "localhost" : "");
 }
 
 /** Path and query; an absolute address in the request line gives no more than those. */
@@ -186,9 +152,6 @@ function streamed(url: string, init: RequestInit): Request {
 
 // A fetch `Response` as an answer of `node:http`.
 
-/** Read of a body that nobody wanted, so that its sender sees the answer instead of a broken connection. */
-const MOST_DRAINED_BYTES = 16 * 1_048_576;
-
 /** Resolves when the answer has been handed to the socket. A response that is an error, or whose body breaks, breaks the connection. */
 export async function writeResponse(response: Response, outgoing: ServerResponse): Promise<void> {
   if (response.type === "error") {
@@ -199,7 +162,8 @@ export async function writeResponse(response: Response, outgoing: ServerResponse
   const text = textOf(response);
   if (text !== undefined || response.body === null) outgoing.end(text);
   else await stream(response.body, outgoing);
-  drain(outgoing.req);
+  // The rest of an unread body is discarded: its sender reads the answer afterwards.
+  outgoing.req.resume();
 }
 
 async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
@@ -233,39 +197,18 @@ function drainedOrClosed(outgoing: ServerResponse): Promise<void> {
   });
 }
 
-function drain(incoming: IncomingMessage): void {
-  if (incoming.complete) return;
-  let left = MOST_DRAINED_BYTES;
-  incoming.on("data", (chunk: Buffer) => {
-    left -= chunk.byteLength;
-    if (left < 0) incoming.destroy();
-  });
-}
-
 // What the listener answers in the service's place, in the error shape of the path that was asked for.
 
 interface Reason {
-  readonly status: 400 | 403 | 404 | 408 | 431 | 500 | 503;
+  readonly status: 400 | 403 | 404 | 500 | 503;
   readonly message: string;
 }
 
 /** For a method that no path has (GEN-7). */
 const NO_ROUTE: Reason = { status: 404, message: "There is no such route." };
-const NO_HOST: Reason = { status: 400, message: "The Host header is missing or names no host." };
+const NO_HOST: Reason = { status: 400, message: "The Host header names no host." };
 const FOREIGN: Reason = { status: 403, message: FOREIGN_HOST };
-export const CLOSED: Reason = { status: 503, message: "The emulator is closed: nothing would be kept." };
-
-/** Why `node:http` could not read a request. */
-function reasonOf({ code }: NodeJS.ErrnoException): Reason {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return { status: 431, message: "The headers are too long." };
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { status: 408, message: "The request took too long to arrive." };
-    default:
-      return { status: 400, message: "This is not an HTTP request." };
-  }
-}
+export const CLOSED: Reason = { status: 503, message: "The emulator is closed." };
 
 const CODES: { readonly [S in Reason["status"]]?: "FORBIDDEN" | "NOT_FOUND" | "SERVER_ERROR" } = {
   403: "FORBIDDEN",
@@ -293,27 +236,4 @@ export function refusalFor(
     default:
       return contract satisfies never;
   }
-}
-
-// Answers for what did not become a request: written to the socket itself.
-
-/** For how long a connection that was refused may stay, so that its sender can read why. */
-const LINGER_MS = 1000;
-
-interface Refused {
-  readonly reason: Reason;
-  readonly contract: Place["contract"];
-}
-
-function refuseSocket(ground: EmulatorParts, socket: Duplex, { reason, contract }: Refused): void {
-  // What follows in a broken request is broken too, and was answered.
-  if (!socket.writable) return;
-  const response = refusalFor(ground, reason, contract);
-  const { status } = response;
-  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`);
-  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...headers, "connection: close"];
-  socket.on("error", () => {});
-  socket.resume();
-  socket.end(`${head.join("\r\n")}\r\n\r\n${textOf(response) ?? ""}`);
-  ground.settings.systemClock.setTimeout(() => socket.destroy(), LINGER_MS);
 }

@@ -277,8 +277,7 @@ const WHEN: Readonly<Record<KnownEventType, string>> = {
 };
 
 const ABOUT_OUTBOUND =
-  "Goes to the number's delivery override, otherwise to the client's default delivery target when that is enabled. " +
-  "`sequence` orders the events of a message: queued 1, sent 2, delivery 3; there can be gaps.";
+  "Goes to the number's delivery override, otherwise to the client's default delivery target when that is enabled.";
 const ABOUT_INBOUND =
   "Goes to the number's inbound override, otherwise to the client's default inbound target when that is enabled. " +
   "It has neither a sequence nor a top-level messageId.";
