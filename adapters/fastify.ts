@@ -173,7 +173,7 @@ export async function fastifyInspector(app: FastifyInstance, options: FastifyIns
   const path = pathBelow(app.prefix, inspector.path);
   const closing = new AbortController();
   const answers = new NodeAnswers(inspector.logger);
-  // Fastify waits for all answers before `onClose`, and a live stream never ends.
+  // Fastify waits for all answers before `onClose`, and bulk work may take hours.
   app.addHook("preClose", async () => closing.abort());
   await app.register(async (scope) => {
     removeParsers(scope);

@@ -1,7 +1,9 @@
 /** What the inspector costs: a page on a million events, a page under load in Chromium, and the receiver that is looked at. */
 import { Agent, request } from "node:http";
+import { setTimeout } from "node:timers/promises";
 import type { Browser } from "playwright-core";
 import { signPayload } from "../src/index.ts";
+import type { Overview } from "../src/inspector/index.ts";
 import { findChromium, launchChromium } from "../test/inspector/browser/support/chromium.ts";
 import {
   FIRST_ROW,
@@ -119,7 +121,7 @@ async function deliverAt(origin: string, perSecond: number, seconds: number): Pr
   const start = performance.now();
   for (let ms = 0; ms < seconds * 1000; ms = performance.now() - start) {
     while (answers.length < (ms / 1000) * perSecond) answers.push(deliverOne(agent, origin));
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await setTimeout(5);
   }
   await Promise.all(answers);
   agent.destroy();
@@ -182,31 +184,29 @@ interface Viewer {
 
 const VIEWER_HEADERS = { "x-oncehook-inspector": "1", "content-type": "application/json" };
 
-/** Holds the stream of the inspector at `origin`, and reads the newest events whenever something has changed. */
+const ASKED_EVERY_MS = 2_000;
+
+/** Asks the inspector at `origin` for its overview, and reads the newest events whenever something has changed. */
 function view(origin: string): Viewer {
   const gone = new AbortController();
+  const { signal } = gone;
   const viewer = { lists: 0, stop: () => gone.abort() };
-  const api = `${origin}/inspector/api`;
-  const read = async () => {
-    const list = { method: "POST", headers: VIEWER_HEADERS, body: '{"limit":50}', signal: gone.signal };
-    const answer = await fetch(`${api}/events`, list);
-    if (!answer.ok) throw new Error(`The list was answered ${answer.status}.`);
-    await answer.text();
-    viewer.lists += 1;
+  const ask = async (path: string, init: RequestInit = {}) => {
+    const answer = await fetch(`${origin}/inspector/api/${path}`, { ...init, signal });
+    if (!answer.ok) throw new Error(`${path} was answered ${answer.status}.`);
+    return answer.json();
   };
   const look = async () => {
-    const stream = await fetch(`${api}/stream`, { signal: gone.signal });
-    const decoder = new TextDecoder();
-    let changed = "";
-    for await (const chunk of stream.body ?? []) {
-      const [, told] = /"changed":(\d+)/.exec(decoder.decode(chunk, { stream: true })) ?? [];
-      if (told === undefined || told === changed) continue;
-      changed = told;
-      await read();
+    for (let changed: unknown; ; await setTimeout(ASKED_EVERY_MS, undefined, { signal })) {
+      const overview = (await ask("overview")) as Overview;
+      if (overview.changed === changed) continue;
+      changed = overview.changed;
+      await ask("events", { method: "POST", headers: VIEWER_HEADERS, body: '{"limit":50}' });
+      viewer.lists += 1;
     }
   };
   look().catch((error: unknown) => {
-    if (!gone.signal.aborted) throw error;
+    if (!signal.aborted) throw error;
   });
   return viewer;
 }

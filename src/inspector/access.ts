@@ -3,12 +3,12 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { errorPlaceOf, foreignLabels } from "../internal/foreign-error.ts";
-import type { Logger } from "../internal/logger.ts";
 import { isRecord } from "../internal/options.ts";
 import { isSameSecret } from "../internal/same-secret.ts";
 import { type HeaderSource, readHeader } from "../sources/headers.ts";
 import type { Access, ApiErrorCode } from "./api.ts";
 import {
+  type CodeLog,
   type InspectorAnswer,
   type InspectorRequest,
   type Mountable,
@@ -104,21 +104,19 @@ const LONGEST_NAME = 100;
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /** Calls the application's `authorize`. Any invalid answer denies. */
-export function authorization<Request>({
-  authorize,
-  logger,
-}: Pick<ResolvedInspector<Request>, "authorize" | "logger">): Authorize<Request> {
-  let isMistakeTold = false;
+export function authorization<Request>(
+  authorize: ResolvedInspector<Request>["authorize"],
+  log: CodeLog,
+): Authorize<Request> {
   return async (request) => {
-    const answer: unknown = await asked(authorize, request, logger);
+    const answer: unknown = await asked(authorize, request, log);
     const granted = grantedBy(answer);
     if (granted !== undefined) return granted;
-    if (!isMistakeTold)
-      logger.error(
-        { code: "authorize_mistake" },
-        'authorize() of createInspector() did not return "read", "act", "reveal", false or { access, by }: access is denied.',
-      );
-    isMistakeTold = true;
+    log.tell(
+      "error",
+      { code: "authorize_mistake" },
+      'authorize() of createInspector() did not return "read", "act", "reveal", false or { access, by }: access is denied.',
+    );
     return false;
   };
 }
@@ -131,14 +129,15 @@ export function includes(access: Access, needed: Access): boolean {
 async function asked<Request>(
   authorize: ResolvedInspector<Request>["authorize"],
   request: Request,
-  logger: Logger,
+  log: CodeLog,
 ): Promise<unknown> {
   try {
     return await authorize(request);
   } catch (error) {
     // Only the error's name and place: authorize() handles cookies and tokens, and its error may quote them.
-    logger.warn(
-      { code: "authorize_failed", ...errorPlaceOf(error) },
+    log.tell(
+      "warn",
+      { ...errorPlaceOf(error), code: "authorize_failed" },
       `authorize() of createInspector() threw${foreignLabels(error)}: access is denied.`,
     );
     return false;
@@ -291,37 +290,23 @@ function say(status: number, words: string, headers: Readonly<Record<string, str
   return textReply(TEXT, words, { status, headers });
 }
 
-const TELL_EVERY_MS = 60_000;
 /** A Host in its usual form; anything else is not logged. */
 const PLAIN_HOST = /^(?:[a-z\d.-]{1,100}|\[[a-f\d:.]{2,45}\])(?::\d{1,5})?$/i;
 
-/** Logs, once a minute, that requests are refused for their Host or Origin: a mistake in `origins` and an attack look alike. */
-export class RefusalLog {
-  readonly #logger: Logger;
-  readonly #clock: Clock;
-  readonly #toldAt = new Map<ApiErrorCode, number>();
-
-  constructor(logger: Logger, clock: Clock) {
-    this.#logger = logger;
-    this.#clock = clock;
+/** Logs that requests are refused for their Host or Origin: a mistake in `origins` and an attack look alike. */
+export function logRefusal(log: CodeLog, code: ApiErrorCode, headers: HeaderSource): void {
+  if (code === "host_not_allowed") {
+    const host = readHeader(headers, "host") ?? "";
+    log.tell(
+      "warn",
+      { code, host: PLAIN_HOST.test(host) ? host : null },
+      "The inspector refused a request for its Host. If it was yours, add what the browser shows to the option origins of createInspector(), or let the proxy pass the Host on.",
+    );
   }
-
-  tell(code: ApiErrorCode, headers: HeaderSource): void {
-    if (code !== "host_not_allowed" && code !== "origin_not_allowed") return;
-    const now = this.#clock.monotonic();
-    if (now - (this.#toldAt.get(code) ?? Number.NEGATIVE_INFINITY) < TELL_EVERY_MS) return;
-    this.#toldAt.set(code, now);
-    if (code === "host_not_allowed") {
-      const host = readHeader(headers, "host") ?? "";
-      this.#logger.warn(
-        { code, host: PLAIN_HOST.test(host) ? host : null },
-        "The inspector refused a request for its Host. If it was yours, add what the browser shows to the option origins of createInspector(), or let the proxy pass the Host on.",
-      );
-    } else {
-      this.#logger.warn(
-        { code, origin: originOf(readHeader(headers, "origin")) },
-        "The inspector refused a request that another site's page sent. If it was yours, add what the browser shows to the option origins of createInspector().",
-      );
-    }
-  }
+  if (code === "origin_not_allowed")
+    log.tell(
+      "warn",
+      { code, origin: originOf(readHeader(headers, "origin")) },
+      "The inspector refused a request that another site's page sent. If it was yours, add what the browser shows to the option origins of createInspector().",
+    );
 }

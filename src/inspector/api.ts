@@ -19,8 +19,14 @@ export type { AuditRecord, ErrorGroup, EventShape, ShownBody, SummaryShape };
 /** What a viewer may do; each right includes the ones before it. `reveal` allows to see numbers and texts. */
 export type Access = "read" | "act" | "reveal";
 
-/** `GET api/overview`, and each `overview` of the live stream. */
+/** `GET api/overview`, which an open page asks for every 2 s. */
 export interface Overview {
+  /**
+   * Another number when a gauge, a counter or an act changed the inbox, in any process: load what is on the screen again. It does not
+   * notice the start of an attempt, nor the pruning of events that are neither dead nor quarantined.
+   */
+  readonly changed: number;
+  readonly sample: Sample;
   readonly now: number;
   /** Names the store: `sqlite:/data/inbox.db`. Null if the store does not report it. */
   readonly location: string | null;
@@ -53,21 +59,10 @@ export interface Sample {
   readonly rejected: number;
 }
 
-/** `GET api/history`: the oldest first, since the first viewer came; at most 15 minutes. */
+/** `GET api/history`: what this process answered to `GET api/overview` in the last 15 minutes, at most once a second; the oldest first. */
 export interface History {
-  readonly everyMs: number;
   readonly samples: readonly Sample[];
 }
-
-/** One event of `GET api/stream` (`text/event-stream`), about once a second. */
-export type StreamEvent =
-  /**
-   * `changed` grows when a gauge, a counter or an act of this inspector changed the inbox: load what is on the screen again. It starts
-   * again with the process. It does not notice the start of an attempt, nor an act of another process that moves no counter.
-   */
-  | { readonly kind: "overview"; readonly changed: number; readonly overview: Overview; readonly sample: Sample }
-  /** The last event: the right to look has ended, or the application is closing. */
-  | { readonly kind: "end"; readonly reason: "unauthorized" | "closing" };
 
 /** A page of a list. Pass `next` as `after` to get the following page; it is null on the last page. */
 export interface ListPage<T> {

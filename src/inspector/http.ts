@@ -1,7 +1,8 @@
 /** What an adapter passes to the inspector, and the answers that it sends. Independent of any framework. */
 import { StoreError } from "../errors.ts";
 import { explained, placeFields } from "../inbox/masking.ts";
-import type { Logger, SampledLog } from "../internal/logger.ts";
+import type { Clock } from "../internal/clock.ts";
+import type { LogFields, Logger } from "../internal/logger.ts";
 import type { HeaderSource } from "../sources/headers.ts";
 import type { ApiError, ApiErrorCode } from "./api.ts";
 
@@ -58,7 +59,7 @@ const STATUSES: Readonly<Record<ApiErrorCode, number>> = {
   method_not_allowed: 405,
   invalid_request: 400,
   too_large: 413,
-  busy: 503,
+  busy: 409,
   unavailable: 503,
   internal_error: 500,
 };
@@ -101,7 +102,7 @@ export function textReply(
   };
 }
 
-/** Without these headers, a proxy or a compressing middleware may buffer the answer: a live stream would never arrive. */
+/** Without these headers, a proxy or a compressing middleware may buffer the answer: progress would arrive at the end. */
 const AS_IT_COMES = { "cache-control": "no-store, no-transform", "x-accel-buffering": "no" };
 
 /** A text that is sent as it is produced. */
@@ -141,13 +142,34 @@ export function secured(answer: InspectorAnswer): InspectorAnswer {
   return { ...answer, headers: { "cache-control": "no-store", ...answer.headers, ...FOR_ALL } };
 }
 
+const TELL_EVERY_MS = 60_000;
+
+/** Logs each code once a minute: an open page asks every 2 s, and an attacker as often as they like. */
+export class CodeLog {
+  readonly #logger: Logger;
+  readonly #clock: Clock;
+  readonly #toldAt = new Map<unknown, number>();
+
+  constructor(logger: Logger, clock: Clock) {
+    this.#logger = logger;
+    this.#clock = clock;
+  }
+
+  tell(level: "warn" | "error", fields: LogFields, message: string): void {
+    const now = this.#clock.monotonic();
+    if (now - (this.#toldAt.get(fields.code) ?? Number.NEGATIVE_INFINITY) < TELL_EVERY_MS) return;
+    this.#toldAt.set(fields.code, now);
+    this.#logger[level](fields, message);
+  }
+}
+
 /** The answer when something throws. Answer and log have only our own codes and texts: an error may quote a number or a text. */
-export function failureAnswer(error: unknown, log: SampledLog): InspectorAnswer {
+export function failureAnswer(error: unknown, log: CodeLog): InspectorAnswer {
   const fields = placeFields(error);
   if (error instanceof StoreError) {
-    log.warn(fields, explained("The inspector could not read or write the inbox.", error));
+    log.tell("warn", fields, explained("The inspector could not read or write the inbox.", error));
     return refused("unavailable", "The inbox does not answer now. Try again in a moment.");
   }
-  log.error(fields, explained("The inspector failed to answer a request.", error));
+  log.tell("error", fields, explained("The inspector failed to answer a request.", error));
   return refused("internal_error", "The inspector failed. The application's log says more.");
 }

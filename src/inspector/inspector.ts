@@ -1,5 +1,5 @@
 /** The inspector: how a request gets its answer. */
-import { type Logger, SampledLog } from "../internal/logger.ts";
+import type { Logger } from "../internal/logger.ts";
 import {
   type Authorize,
   authorization,
@@ -7,10 +7,11 @@ import {
   type Granted,
   type Guard,
   includes,
-  RefusalLog,
+  logRefusal,
 } from "./access.ts";
 import { type Assets, fileAnswer, headOnly, loadAssets, pageAnswer } from "./assets.ts";
 import {
+  CodeLog,
   failureAnswer,
   type InspectorAnswer,
   type InspectorRequest,
@@ -20,21 +21,19 @@ import {
   TEXT,
   textReply,
 } from "./http.ts";
+import { Samples } from "./look.ts";
 import { type InspectorOptions, type ResolvedInspector, resolveInspector } from "./options.ts";
 import { type ApiCall, type ApiRoute, matcher, type PathMatch, type PathTarget } from "./route.ts";
 import { actRoutes, bulkRoute } from "./routes/acts.ts";
 import { eventsRoute } from "./routes/events.ts";
 import { messageRoutes, quarantineRoutes } from "./routes/messages.ts";
 import { auditRoute, groupsRoute, historyRoute, lookupRoute, overviewRoute } from "./routes/overview.ts";
-import { streamRoute } from "./stream.ts";
-import { type Watch, watchInbox } from "./watch.ts";
 
 const MAX_BODY_BYTES = 64 * 1024;
 
 const API_ROUTES: readonly ApiRoute[] = [
   overviewRoute,
   historyRoute,
-  streamRoute,
   eventsRoute,
   ...messageRoutes,
   lookupRoute,
@@ -47,7 +46,7 @@ const API_ROUTES: readonly ApiRoute[] = [
 
 /** What an adapter mounts; made by `createInspector`. */
 export interface Inspector<Request = unknown> extends Mountable<Request> {
-  /** Ends the live streams and stops looking at the inbox. The inbox stays open. Closing twice is harmless. */
+  /** Stops bulk work, and refuses further calls of the API. The inbox stays open. Closing twice is harmless. */
   close(): void;
 }
 
@@ -68,9 +67,8 @@ class MountedInspector<Request> implements Inspector<Request> {
   readonly #match: PathMatch;
   readonly #guard: Guard;
   readonly #authorize: Authorize<Request>;
-  readonly #watch: Watch;
-  readonly #refusals: RefusalLog;
-  readonly #failures: SampledLog;
+  readonly #samples: Samples;
+  readonly #log: CodeLog;
   readonly #closing = new AbortController();
 
   constructor(options: ResolvedInspector<Request>) {
@@ -81,20 +79,18 @@ class MountedInspector<Request> implements Inspector<Request> {
     this.#assets = loadAssets(path);
     this.#match = matcher(path, this.#assets, API_ROUTES);
     this.#guard = createGuard(origins);
-    this.#authorize = authorization(options);
-    this.#watch = watchInbox(options);
-    this.#refusals = new RefusalLog(logger, clock);
-    this.#failures = new SampledLog(logger, clock);
+    this.#log = new CodeLog(logger, clock);
+    this.#authorize = authorization(options.authorize, this.#log);
+    this.#samples = new Samples(clock);
   }
 
   async handle(request: InspectorRequest<Request>): Promise<InspectorAnswer> {
-    const answer = await this.#answer(request).catch((error: unknown) => failureAnswer(error, this.#failures));
+    const answer = await this.#answer(request).catch((error: unknown) => failureAnswer(error, this.#log));
     return secured(request.method === "HEAD" ? headOnly(answer) : answer);
   }
 
   close(): void {
     this.#closing.abort();
-    this.#watch.close();
   }
 
   async #answer(request: InspectorRequest<Request>): Promise<InspectorAnswer> {
@@ -103,7 +99,7 @@ class MountedInspector<Request> implements Inspector<Request> {
     if (place === null) return nothingHere();
     const refusal = this.#guard(request, place);
     if (refusal !== null) {
-      this.#refusals.tell(refusal.code, request.headers);
+      logRefusal(this.#log, refusal.code, request.headers);
       return refusal.answer;
     }
     const granted = await this.#authorize(request.native);
@@ -130,10 +126,7 @@ class MountedInspector<Request> implements Inspector<Request> {
     if (this.#closing.signal.aborted) return refused("unavailable", "The inspector is closed.");
     if (!includes(granted.access, route.access))
       return refused("forbidden", `This needs the right "${route.access}"; you have "${granted.access}".`);
-    const answer = await route.run(this.#callOf(request, granted, { id, query: new URLSearchParams(query) }));
-    // A reveal changes the inbox too: it writes an audit row.
-    if (route.access !== "read") this.#watch.touch();
-    return answer;
+    return route.run(this.#callOf(request, granted, { id, query: new URLSearchParams(query) }));
   }
 
   #callOf(request: InspectorRequest<Request>, granted: Granted, { id, query }: Pick<ApiCall, "id" | "query">): ApiCall {
@@ -143,7 +136,7 @@ class MountedInspector<Request> implements Inspector<Request> {
     return {
       ...{ inbox, clock, logger, id, query },
       ...granted,
-      watch: this.#watch,
+      samples: this.#samples,
       readJson: () => request.readJson(MAX_BODY_BYTES),
       async reauthorize() {
         const now = await authorize(request.native);

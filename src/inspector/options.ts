@@ -30,7 +30,7 @@ export interface InspectorOptions<Request = unknown> {
   readonly inbox: InboxOperator;
   /**
    * Returns what the sender of a request may do: `"read"`, `"act"` (and read), `"reveal"` (and act), or `false`. `{ access, by }` also
-   * names the sender, for the audit. It is called for each request, and every minute for the live stream. If it throws, access is denied.
+   * names the sender, for the audit. It is called for each request, which an open page sends every 2 s, and every minute during bulk work. If it throws, access is denied.
    */
   readonly authorize: (request: Request) => Grant | Promise<Grant>;
   /** Where browsers open it: `["https://ops.example.com"]`, at least one. A request with another Host or Origin is refused. */

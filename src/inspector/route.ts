@@ -5,7 +5,7 @@ import type { InboxOperator } from "../receiver/operator.ts";
 import type { Access } from "./api.ts";
 import type { Asset, Assets } from "./assets.ts";
 import type { InspectorAnswer, JsonReading } from "./http.ts";
-import type { Watch } from "./watch.ts";
+import type { Samples } from "./look.ts";
 
 /** A route is a POST if it changes something, or takes a filter that may name a person. A POST needs the CSRF header. */
 export interface ApiRoute {
@@ -19,7 +19,7 @@ export interface ApiRoute {
 /** One call of a route, after its sender was authorized. */
 export interface ApiCall {
   readonly inbox: InboxOperator;
-  readonly watch: Watch;
+  readonly samples: Samples;
   readonly clock: Clock;
   /** Logs each act and each reveal: who, what, which. */
   readonly logger: Logger;

@@ -206,7 +206,7 @@ const requestCases: readonly InspectorCase[] = [...pageCases, ...bodyCases, ...o
 
 // Streams, and clients that go away.
 
-const EVENTS = { "content-type": "text/event-stream", "cache-control": "no-store" };
+const LINES = { "content-type": "application/x-ndjson", "cache-control": "no-store" };
 const CHUNK = `data: ${"x".repeat(64 * 1_024)}\n\n`;
 /** The most chunks that sockets and frameworks may buffer while nobody reads. */
 const MOST_BUFFERED_CHUNKS = 400;
@@ -226,7 +226,7 @@ class Watched implements AsyncIterable<string> {
   }
 
   answer(): InspectorAnswer {
-    return { status: 200, headers: EVENTS, body: this };
+    return { status: 200, headers: LINES, body: this };
   }
 
   [Symbol.asyncIterator](): AsyncIterator<string> {
@@ -278,7 +278,7 @@ const streamCases: readonly InspectorCase[] = [
     (made) => (made <= 3 ? chunk(`${made} é\n`) : end()),
     async ({ expect, ask }) => {
       const { status, headers, body } = await ask();
-      expect([status, headers["content-type"], body]).toEqual([200, "text/event-stream", "1 é\n2 é\n3 é\n"]);
+      expect([status, headers["content-type"], body]).toEqual([200, "application/x-ndjson", "1 é\n2 é\n3 é\n"]);
     },
   ),
   streamCase(
@@ -286,7 +286,7 @@ const streamCases: readonly InspectorCase[] = [
     never,
     async ({ connect, seen }, stream) => {
       const connection = await connect(bytesOf({}));
-      await connection.arrived("text/event-stream");
+      await connection.arrived("application/x-ndjson");
       connection.abort();
       await Promise.all([stream.ended, aborted(seen[0]?.signal)]);
     },
@@ -332,7 +332,7 @@ const streamCases: readonly InspectorCase[] = [
   streamCase("does not begin a stream for HEAD", never, async ({ expect, ask }, stream) => {
     const { status, headers } = await ask({ method: "HEAD" });
     await stream.ended;
-    expect([status, headers["content-type"], stream.made]).toEqual([200, "text/event-stream", 0]);
+    expect([status, headers["content-type"], stream.made]).toEqual([200, "application/x-ndjson", 0]);
   }),
   {
     name: "tells the inspector when the client leaves before the answer",

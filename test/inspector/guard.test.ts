@@ -196,7 +196,7 @@ describe("the guard", () => {
   it("gives a foreign WebSocket nothing", async () => {
     const { server } = await inspected({ authorize: () => "reveal" });
     const answer = await server.ask({
-      url: "/inspector/api/stream",
+      url: "/inspector/api/overview",
       headers: {
         ...{ connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" },
         ...{ "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", origin: "https://ops.example.net" },

@@ -103,7 +103,56 @@ describe.each([
       ...{ gauges: { pending: 0, dead: 0 }, counters: { accepted: 1, handled: 1 }, oldestPendingAt: null },
     });
     const history = await server.ask({ url: "/inspector/api/history", headers });
-    expect(history.json()).toMatchObject({ everyMs: 1_000, samples: [{ at: clock.now(), accepted: 1, handled: 1 }] });
+    expect(history.json()).toMatchObject({ samples: [{ at: clock.now(), accepted: 1, handled: 1 }] });
+  });
+});
+
+describe("what an open page asks for every 2 s", () => {
+  const headers = { [RIGHT]: "read" };
+
+  it("reads the inbox once for each request, and never without one", async () => {
+    const { server, receiver, clock } = await inspected();
+    let reads = 0;
+    const stats = receiver.inbox.stats.bind(receiver.inbox);
+    receiver.inbox.stats = () => {
+      reads += 1;
+      return stats();
+    };
+    await clock.advance(60_000);
+    expect(reads).toBe(0);
+    expect(await server.ask({ url: OVERVIEW, headers })).toMatchObject({ status: 200 });
+    await clock.advance(20 * 60_000);
+    expect(reads).toBe(1);
+  });
+
+  it("is told to those who may look, and only to them", async () => {
+    const { server } = await inspected();
+    expect(await server.ask({ url: OVERVIEW })).toMatchObject({ status: 401 });
+    expect((await server.ask({ url: OVERVIEW, headers })).json()).toMatchObject({ changed: expect.any(Number) });
+  });
+
+  it.each([
+    ["the inbox cannot be read", "store_unavailable"],
+    ["authorize() throws", "authorize_failed"],
+    ["authorize() gives no right that there is", "authorize_mistake"],
+  ])("fills no log while %s", async (_what, code) => {
+    let grant: () => never = () => "read" as never;
+    const { server, store, log, clock } = await inspected({ authorize: () => grant() });
+    if (code === "store_unavailable") store.faults.reads = new StoreError("store_unavailable", "It is away.");
+    if (code === "authorize_mistake") grant = () => "admin" as never;
+    if (code === "authorize_failed")
+      grant = () => {
+        throw new Error("The session store is away.");
+      };
+    for (let second = 0; second < 90; second += 2) {
+      expect((await server.ask({ url: OVERVIEW })).status).toBeGreaterThan(400);
+      await clock.advance(2_000);
+    }
+    const own = log.filter(({ message }) => /^(The inspector|authorize\(\)) /.test(message));
+    expect(own.map(({ fields }) => fields.code)).toEqual([code, code]);
+    store.faults.reads = null;
+    grant = () => "read" as never;
+    expect(await server.ask({ url: OVERVIEW })).toMatchObject({ status: 200 });
   });
 });
 

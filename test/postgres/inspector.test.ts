@@ -2,7 +2,13 @@
 
 import type { InboxStore } from "../../src/index.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
+import { changesSuite } from "../inspector/routes/changes.ts";
 import { routesSuite } from "../inspector/routes/suite.ts";
 import { newPool, newSchema } from "./place.ts";
 
 routesSuite("Postgres", () => postgresStore(newPool(), { schema: newSchema() }) as InboxStore<never>);
+
+changesSuite("Postgres", () => {
+  const schema = newSchema();
+  return [0, 1].map(() => postgresStore(newPool(), { schema }) as InboxStore<never>);
+});

@@ -49,10 +49,10 @@ export function PageHeader({ tabs, open, onHelp }: PageHeaderProps) {
   );
 }
 
-function connectionText({ overview, connected, ended, refusal }: Live): string {
+function connectionText({ overview, connected, ended }: Live): string {
   if (ended) return "Signed out";
   if (connected) return "Live";
-  return refusal ?? (overview === null ? "Connecting" : "Connection lost");
+  return overview === null ? "Connecting" : "Connection lost";
 }
 
 function TabCount({ name, live: { overview } }: { readonly name: string; readonly live: Live }) {

@@ -1,10 +1,10 @@
-/** Live data: one stream for the whole page, and data that is loaded again when the inbox has changed. */
+/** Live data: the page asks for the overview every 2 s, and views load again when its number says that the inbox has changed. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { History, Overview, Sample, StreamEvent } from "../api.ts";
-import { ApiFailure, get, readLines } from "./api.ts";
+import type { History, Overview, Sample } from "../api.ts";
+import { ApiFailure, get } from "./api.ts";
 import { useListener } from "./parts.tsx";
 
-/** What the stream has reported so far. */
+/** What the inspector has answered so far. */
 export interface Live {
   readonly overview: Overview | null;
   /** Grows when the inbox may have changed. */
@@ -13,22 +13,15 @@ export interface Live {
   readonly connected: boolean;
   /** The viewer may no longer look at the inbox. */
   readonly ended: boolean;
-  /** Why the server refuses the stream. */
-  readonly refusal: string | null;
 }
 
 const KEPT_MS = 15 * 60_000;
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 30_000;
-/** The server sends an overview every second. After this time without one, the page shows old figures. */
-const OLD_MS = 5_000;
-/** The server sends something every 15 s, even if it cannot read the inbox. After this time the connection is dead. */
-const SILENT_MS = 45_000;
+const EVERY_MS = 2_000;
+/** After this time without an answer, the connection is dead. */
+const PATIENCE_MS = 10_000;
 
-let live: Live = { overview: null, changed: 0, samples: [], connected: false, ended: false, refusal: null };
+let live: Live = { overview: null, changed: 0, samples: [], connected: false, ended: false };
 const listeners = new Set<(now: Live) => void>();
-/** The server's last `changed`. It starts again with the server, so the page has a counter of its own. */
-let serverChanged = 0;
 
 export function useLive(): Live {
   const [, show] = useState(live);
@@ -42,93 +35,65 @@ export function useLive(): Live {
   return live;
 }
 
-function update(news: Partial<Live>): void {
-  live = { ...live, ...news };
+function update(now: Live): void {
+  live = now;
   for (const show of listeners) show(live);
 }
 
-/** Follows the stream while the page is visible. A hidden page would hold one of the few connections per host that browsers allow. */
-export async function startLive(): Promise<void> {
+export function startLive(): void {
   get<History>("api/history").then(
-    ({ samples }) => update({ samples: merged(samples, live.samples) }),
+    ({ samples }) => update({ ...live, samples: merged(samples, live.samples) }),
     () => {},
   );
-  for (let waitMs = FIRST_WAIT_MS; !live.ended; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
-    if (document.hidden) await visibilityChange();
-    await followStream(() => {
-      waitMs = FIRST_WAIT_MS;
-    });
-    if (live.ended || document.hidden) update({ connected: false });
-    else loadOnce();
-    if (!document.hidden) await new Promise((resolve) => setTimeout(resolve, waitMs));
-  }
-}
-
-/** One connection, until it ends, goes silent, or the page is hidden. */
-async function followStream(onData: () => void): Promise<void> {
-  const leaving = new AbortController();
-  void visibilityChange().then(() => leaving.abort());
-  const old = startTimeout(OLD_MS, loadOnce);
-  const silent = startTimeout(SILENT_MS, () => leaving.abort());
-  const onLine = (line: string) => {
-    silent.restart();
-    if (!line.startsWith("data:")) return;
-    old.restart();
-    onData();
-    take(JSON.parse(line.slice("data:".length)));
-  };
-  await readLines("api/stream", undefined, onLine, leaving.signal).catch((error: unknown) => {
-    if (!(error instanceof ApiFailure)) return;
-    if (error.status === 401 || error.status === 403) update({ ended: true });
-    else if (error.status > 0) update({ refusal: error.message });
+  const poll = createPoll({
+    load: (signal) => get<Overview>("api/overview", signal),
+    isHidden: () => document.hidden,
+    report: (next) => update(next(live)),
   });
-  old.stop();
-  silent.stop();
+  document.addEventListener("visibilitychange", poll.now);
+  addEventListener("acted", poll.now);
+  poll.now();
 }
 
-/** Without a stream: loads once what it would report about the inbox and the viewer's rights. */
-function loadOnce(): void {
-  update({ connected: false });
-  get<Overview>("api/overview").then(
-    (overview) => {
-      if (!live.connected) update({ overview });
+export interface PollParts {
+  load(signal: AbortSignal): Promise<Overview>;
+  isHidden(): boolean;
+  report(next: (before: Live) => Live): void;
+}
+
+/** Asks again 2 s after each answer, but not while the page is hidden, nor once the viewer may no longer look. */
+export function createPoll({ load, isHidden, report }: PollParts): Pick<Reload, "now"> {
+  const poll = createReload<Overview>({
+    load: (signal) => load(AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)])),
+    isHidden,
+    pauseMs: EVERY_MS,
+    report({ data, error, loading }) {
+      if (loading) return;
+      report((before) => (data === undefined ? unanswered(before, error) : answered(before, data)));
+      if (!isDenied(error)) poll.soon();
     },
-    () => {},
-  );
-}
-
-function take(event: StreamEvent): void {
-  if (event.kind === "end") return update({ connected: false, ended: event.reason === "unauthorized" });
-  const { overview, sample } = event;
-  const isSame = live.connected && event.changed === serverChanged;
-  serverChanged = event.changed;
-  update({
-    overview,
-    changed: isSame ? live.changed : live.changed + 1,
-    samples: merged(live.samples, [sample]),
-    connected: true,
-    refusal: null,
   });
+  return { now: () => (isHidden() ? undefined : poll.now()) };
 }
 
-function visibilityChange(): Promise<void> {
-  return new Promise((resolve) => {
-    document.addEventListener("visibilitychange", () => resolve(), { once: true });
-  });
-}
-
-/** Calls `onEnd` once, `ms` after its start or its last restart. */
-function startTimeout(ms: number, onEnd: () => void): { restart(): void; stop(): void } {
-  let timer = setTimeout(onEnd, ms);
+function answered(before: Live, overview: Overview): Live {
+  // What failed to load while there was no connection is loaded again too.
+  const isSame = before.connected && overview.changed === before.overview?.changed;
   return {
-    restart() {
-      clearTimeout(timer);
-      timer = setTimeout(onEnd, ms);
-    },
-    stop() {
-      clearTimeout(timer);
-    },
+    overview,
+    changed: isSame ? before.changed : before.changed + 1,
+    samples: merged(before.samples, [overview.sample]),
+    connected: true,
+    ended: false,
   };
+}
+
+function unanswered(before: Live, error: unknown): Live {
+  return { ...before, connected: false, ended: isDenied(error) };
+}
+
+function isDenied(error: unknown): boolean {
+  return error instanceof ApiFailure && (error.status === 401 || error.status === 403);
 }
 
 /** Both lists as one, without duplicates and without samples that are too old. */
@@ -188,6 +153,8 @@ export interface ReloadParts<T> {
   load(signal: AbortSignal): Promise<T>;
   isHidden(): boolean;
   report(news: { data?: T; error?: unknown; loading: boolean }): void;
+  /** How long `soon()` waits after the last answer. Default 1 s. */
+  readonly pauseMs?: number;
 }
 
 export interface Reload {
@@ -200,8 +167,8 @@ export interface Reload {
   stop(): void;
 }
 
-/** Decides when to load again: at once for a new question, otherwise at most once a second and never twice at a time. */
-export function createReload<T>({ load, isHidden, report }: ReloadParts<T>): Reload {
+/** Decides when to load again: at once for a new question, otherwise after a pause, never twice at a time, and not while hidden. */
+export function createReload<T>({ load, isHidden, report, pauseMs = PAUSE_MS }: ReloadParts<T>): Reload {
   let running: AbortController | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isWanted = false;
@@ -234,7 +201,11 @@ export function createReload<T>({ load, isHidden, report }: ReloadParts<T>): Rel
   const soon = () => {
     isWanted = true;
     if (running !== null || timer !== undefined || isHidden()) return;
-    timer = setTimeout(now, Math.max(0, endedAt + PAUSE_MS - performance.now()));
+    timer = setTimeout(wake, Math.max(0, endedAt + pauseMs - performance.now()));
+  };
+  const wake = () => {
+    timer = undefined;
+    if (!isHidden()) now();
   };
   const seen = () => {
     if (isWanted) soon();

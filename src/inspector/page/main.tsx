@@ -94,7 +94,7 @@ function start(root: HTMLElement): void {
   root.replaceChildren();
   keepFocus();
   for (const type of ["click", "hashchange"]) addEventListener(type, clearSaid, true);
-  void startLive();
+  startLive();
   render(<Page />, root);
 }
 

@@ -7,6 +7,7 @@ import type { Logger } from "../../internal/logger.ts";
 import { isRecord } from "../../internal/options.ts";
 import { DISCARDABLE, REPLAYABLE } from "../../receiver/bulk.ts";
 import { actAnswer, type BulkCounts, type BulkOrder, boundedOrder, DONE, runBulk } from "../../receiver/bulk-order.ts";
+import type { InboxOperator } from "../../receiver/operator.ts";
 import { includes } from "../access.ts";
 import type { Access, BulkLine } from "../api.ts";
 import { jsonAnswer, refused, streamed, unreadableBody } from "../http.ts";
@@ -23,10 +24,12 @@ import {
   textField,
 } from "../input.ts";
 import type { ApiCall, ApiRoute } from "../route.ts";
-import { ASK_AGAIN_MS, HEARTBEAT_MS } from "../stream.ts";
-import type { Watch } from "../watch.ts";
 
 const PROGRESS_EVERY_MS = 250;
+/** Some proxies close a connection that is silent for half a minute. */
+const HEARTBEAT_MS = 15_000;
+/** How often the right to act is checked again. */
+const ASK_AGAIN_MS = 60_000;
 /** After a client disconnected, its work may still finish an act when the client asks again. */
 const PATIENCE_MS = 1_000;
 const WITHOUT_RIGHT = "unauthorized";
@@ -34,8 +37,8 @@ const WITHOUT_RIGHT = "unauthorized";
 /** A checked request. */
 type BulkJob = BulkOrder & { readonly dryRun: boolean; readonly ratePerSecond?: number };
 
-/** The work of each inspector, by its watch. */
-const running = new WeakMap<Watch, Promise<void>>();
+/** At most one work on an inbox in this process. */
+const running = new WeakMap<InboxOperator, Promise<void>>();
 
 export const bulkRoute: ApiRoute = {
   method: "POST",
@@ -47,14 +50,13 @@ export const bulkRoute: ApiRoute = {
     const job = bulkJob(reading.value);
     if (!job.ok) return refused("invalid_request", job.message);
     await otherEnded(call);
-    if (running.has(call.watch))
-      return { ...refused("busy", "Other bulk work is running: wait for its end, or stop it."), status: 409 };
+    if (running.has(call.inbox)) return refused("busy", "Other bulk work is running: wait for its end, or stop it.");
     return streamed("application/x-ndjson", begin(job.value, call));
   },
 };
 
-async function otherEnded({ watch, clock }: ApiCall): Promise<void> {
-  const other = running.get(watch);
+async function otherEnded({ inbox, clock }: ApiCall): Promise<void> {
+  const other = running.get(inbox);
   if (other === undefined) return;
   const over = new AbortController();
   await Promise.race([other, sleep(clock, PATIENCE_MS, over.signal)]);
@@ -69,7 +71,7 @@ function begin(job: BulkJob, call: ApiCall): BulkLines {
   const signal = AbortSignal.any([call.signal, stop.signal]);
   void stopWithoutRight(call, over.signal, stop);
   running.set(
-    call.watch,
+    call.inbox,
     work(job, call, lines, signal).finally(() => over.abort()),
   );
   return lines;
@@ -95,13 +97,13 @@ async function accessNow({ clock, reauthorize }: ApiCall, over: AbortSignal): Pr
 }
 
 async function work(job: BulkJob, call: ApiCall, lines: BulkLines, signal: AbortSignal): Promise<void> {
-  const { inbox, clock, logger, by, watch } = call;
+  const { inbox, clock, logger, by } = call;
   const { act, dryRun, ratePerSecond } = job;
   let counts: BulkCounts = {};
   let toldAt = clock.monotonic();
   const end = (code: string | null, upTo?: number) => {
     // Before the last line: a client that has read it may start other work at once.
-    running.delete(watch);
+    running.delete(inbox);
     logger.info({ act, by, dryRun, counts, end: code ?? "done" }, "Bulk work of the inspector ended.");
     lines.end(
       code === null ? { kind: "done", counts: { ...counts }, dryRun, ...(upTo && { upTo }) } : { kind: "failed", code },

@@ -2,20 +2,22 @@
 import type { EventSummary, LaneSummary } from "../../inbox/record.ts";
 import type { InboxOperator } from "../../receiver/operator.ts";
 import { keyShape } from "../../receiver/shown.ts";
-import type { AuditList, ErrorGroups, Lookup, LookupMatch, Overview } from "../api.ts";
+import type { AuditList, ErrorGroups, History, Lookup, LookupMatch, Overview } from "../api.ts";
 import { jsonAnswer, refused } from "../http.ts";
 import { checkedQuery, type Fields, readFields, refusedQuery, rows, textField } from "../input.ts";
-import type { ApiCall, ApiRoute } from "../route.ts";
+import { lookAt } from "../look.ts";
+import type { ApiRoute } from "../route.ts";
 
 export const overviewRoute: ApiRoute = {
   method: "GET",
   path: "overview",
   access: "read",
-  async run({ watch, access, by, query }) {
+  async run({ inbox, clock, samples, access, by, query }) {
     const refusal = refusedQuery({ query });
     if (refusal !== null) return refusal;
-    const { overview } = await watch.look();
-    return jsonAnswer({ ...overview, access, by } satisfies Overview);
+    const look = await lookAt(inbox, clock);
+    samples.add(look.sample);
+    return jsonAnswer({ ...look, access, by } satisfies Overview);
   },
 };
 
@@ -23,24 +25,24 @@ export const historyRoute: ApiRoute = {
   method: "GET",
   path: "history",
   access: "read",
-  run: ({ watch, query }) => refusedQuery({ query }) ?? jsonAnswer(watch.history()),
+  run: ({ samples, query }) => refusedQuery({ query }) ?? jsonAnswer({ samples: samples.list() } satisfies History),
 };
 
 /** If all error texts differ, each error makes a group of its own. */
 const MOST_GROUPS = 100;
 
-/** Reading 100,000 dead letters takes seconds, and the work goes on when a client leaves and asks again. One per inspector, by its watch. */
-const counting = new WeakMap<ApiCall["watch"], OneAtATime<ErrorGroups>>();
+/** Reading 100,000 dead letters takes seconds, and the work goes on when a client leaves and asks again. */
+const counting = new WeakMap<InboxOperator, OneAtATime<ErrorGroups>>();
 
 export const groupsRoute: ApiRoute = {
   method: "GET",
   path: "groups",
   access: "read",
-  async run({ inbox, watch, query }) {
+  async run({ inbox, query }) {
     const refusal = refusedQuery({ query });
     if (refusal !== null) return refusal;
-    const work = counting.get(watch) ?? new OneAtATime<ErrorGroups>(() => inbox.groupByError());
-    counting.set(watch, work);
+    const work = counting.get(inbox) ?? new OneAtATime<ErrorGroups>(() => inbox.groupByError());
+    counting.set(inbox, work);
     const groups = await work.ask();
     return jsonAnswer(groups.slice(0, MOST_GROUPS) satisfies ErrorGroups);
   },

@@ -71,9 +71,9 @@ const ATTEMPTS = `(async ({ url, dead, held }) => {
     source.onmessage = () => resolve("message");
     source.onerror = () => resolve("nothing");
   })).then((result) => { got[name] = result; source.close(); }));
-  stream("EventSource", new EventSource(url + "/api/stream"));
-  stream("EventSource with cookies", new EventSource(url + "/api/stream", { withCredentials: true }));
-  stream("WebSocket", new WebSocket(url.replace("http", "ws") + "/api/stream"));
+  stream("EventSource", new EventSource(url + "/api/overview"));
+  stream("EventSource with cookies", new EventSource(url + "/api/overview", { withCredentials: true }));
+  stream("WebSocket", new WebSocket(url.replace("http", "ws") + "/api/overview"));
   await Promise.all(all);
   return got;
 })`;

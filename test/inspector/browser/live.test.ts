@@ -41,7 +41,7 @@ describe("the live list", () => {
       .poll(() => desk.receiver.inbox.find({ messageId: "msg_live_00000001" }).then(({ items }) => items.length))
       .toBe(3);
     // Longer than it takes to hear of it.
-    await page.waitForTimeout(1_500);
+    await page.waitForTimeout(3_000);
     expect(await page.locator("main tbody").textContent()).not.toContain("msg_live");
     await page.getByRole("button", { name: "Pause" }).click();
     await page.locator("main tbody tr", { hasText: "msg_live_00000001" }).first().waitFor();

@@ -1,6 +1,7 @@
-import { describe, expect, it } from "vitest";
-import type { Sample } from "../../../src/inspector/api.ts";
-import { merged } from "../../../src/inspector/page/live.ts";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Overview, Sample } from "../../../src/inspector/api.ts";
+import { ApiFailure } from "../../../src/inspector/page/api.ts";
+import { createPoll, type Live, merged } from "../../../src/inspector/page/live.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -32,5 +33,155 @@ describe("merged()", () => {
 
   it("keeps 15 minutes", () => {
     expect(timesOf([0, 1, 5 * MINUTE_MS], [15 * MINUTE_MS + 1])).toEqual([1, 5 * MINUTE_MS, 15 * MINUTE_MS + 1]);
+  });
+});
+
+/** A page, its inspector's number, and how often it was asked. */
+function openPage() {
+  const page = {
+    live: { overview: null, changed: 0, samples: [], connected: false, ended: false } as Live,
+    ...{ isHidden: false, asked: 0, number: 1, failure: null as unknown, signal: null as AbortSignal | null },
+  };
+  const poll = createPoll({
+    async load(signal) {
+      page.asked += 1;
+      page.signal = signal;
+      if (page.failure !== null) throw page.failure;
+      return { changed: page.number, now: page.asked, sample: sampleAt(page.asked) } as Overview;
+    },
+    isHidden: () => page.isHidden,
+    report(next) {
+      page.live = next(page.live);
+    },
+  });
+  const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+  return { page, poll, pass };
+}
+
+describe("createPoll()", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
+  it("asks at once, and 2 s after each answer", async () => {
+    const { page, poll, pass } = openPage();
+    poll.now();
+    await pass(0);
+    expect(page.live).toMatchObject({ connected: true, ended: false, overview: { now: 1 } });
+    await pass(1_999);
+    expect(page.asked).toBe(1);
+    await pass(1);
+    expect(page.asked).toBe(2);
+    await pass(20_000);
+    expect(page.asked).toBe(12);
+    expect(page.live.samples.map(({ at }) => at)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+  });
+
+  it("has the views load again for another number, and only then", async () => {
+    const { page, poll, pass } = openPage();
+    poll.now();
+    await pass(0);
+    const { changed } = page.live;
+    await pass(20_000);
+    expect(page.live).toMatchObject({ changed, overview: { now: 11 } });
+    // A number says nothing but that it is another one.
+    for (const number of [2, 1]) {
+      const before = page.live.changed;
+      page.number = number;
+      await pass(2_000);
+      expect(page.live.changed).toBe(before + 1);
+      await pass(2_000);
+      expect(page.live.changed).toBe(before + 1);
+    }
+  });
+
+  it.each([
+    ["no connection", new ApiFailure(0, "unreachable", "The inspector does not answer.")],
+    ["no inbox", new ApiFailure(503, "unavailable", "The inbox does not answer now.")],
+    ["an answer that breaks off", new TypeError("terminated")],
+  ])("says that there is %s, asks on, and has the views load again once there is", async (_what, failure) => {
+    const { page, poll, pass } = openPage();
+    poll.now();
+    await pass(0);
+    const { changed } = page.live;
+    page.failure = failure;
+    await pass(2_000);
+    expect(page.live).toMatchObject({ connected: false, ended: false, changed, overview: { now: 1 } });
+    await pass(60_000);
+    expect(page.asked).toBe(32);
+    page.failure = null;
+    await pass(2_000);
+    expect(page.live).toMatchObject({ connected: true, changed: changed + 1 });
+  });
+
+  it("takes a connection without an answer for 10 s for a dead one", async () => {
+    const late = new AbortController();
+    const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(late.signal);
+    const { page, poll } = openPage();
+    poll.now();
+    expect(timeout).toHaveBeenCalledWith(10_000);
+    expect(page.signal?.aborted).toBe(false);
+    late.abort();
+    expect(page.signal?.aborted).toBe(true);
+  });
+
+  it("asks nothing while it is hidden, and at once when it is seen again", async () => {
+    const { page, poll, pass } = openPage();
+    poll.now();
+    await pass(1_000);
+    page.isHidden = true;
+    poll.now();
+    await pass(10 * 60_000);
+    expect(page.asked).toBe(1);
+    expect(page.live.connected).toBe(true);
+    page.isHidden = false;
+    poll.now();
+    expect(page.asked).toBe(2);
+    await pass(2_000);
+    expect(page.asked).toBe(3);
+  });
+
+  it("asks nothing when it is opened hidden, until it is seen", async () => {
+    const { page, poll, pass } = openPage();
+    page.isHidden = true;
+    poll.now();
+    await pass(60_000);
+    expect(page.asked).toBe(0);
+    page.isHidden = false;
+    poll.now();
+    expect(page.asked).toBe(1);
+  });
+
+  it.each([401, 403])("ends at a %d, and asks once more when the page is seen again", async (status) => {
+    const { page, poll, pass } = openPage();
+    poll.now();
+    await pass(0);
+    page.failure = new ApiFailure(status, "", "");
+    await pass(2_000);
+    expect(page.live).toMatchObject({ connected: false, ended: true });
+    await pass(60_000);
+    expect(page.asked).toBe(2);
+    poll.now();
+    await pass(60_000);
+    expect(page.asked).toBe(3);
+    page.failure = null;
+    poll.now();
+    await pass(2_000);
+    expect(page.live).toMatchObject({ connected: true, ended: false });
+    expect(page.asked).toBe(5);
+  });
+
+  it("asks at once after an act, and shows no answer from before it", async () => {
+    const { page, poll, pass } = openPage();
+    poll.now();
+    const before = page.signal;
+    poll.now();
+    expect([before?.aborted, page.asked]).toEqual([true, 2]);
+    await pass(0);
+    expect(page.live.overview?.now).toBe(2);
   });
 });

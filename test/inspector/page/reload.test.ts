@@ -98,6 +98,20 @@ describe("createReload()", () => {
     expect(asked).toHaveLength(2);
   });
 
+  it("asks nothing when it was hidden while it waited, and once when it is seen again", async () => {
+    const { asked, view, reload } = harness();
+    reload.now();
+    await asked[0]?.answer("one");
+    reload.soon();
+    view.isHidden = true;
+    vi.advanceTimersByTime(60_000);
+    expect(asked).toHaveLength(1);
+    view.isHidden = false;
+    reload.seen();
+    vi.advanceTimersByTime(0);
+    expect(asked).toHaveLength(2);
+  });
+
   it("asks nothing and tells nothing once it is stopped", async () => {
     const { asked, told, reload } = harness();
     reload.now();

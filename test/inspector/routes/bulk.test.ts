@@ -1,9 +1,9 @@
 /** `POST api/bulk`: its lines, one at a time, and what ends it. */
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Access, BulkLine } from "../../../src/inspector/index.ts";
+import { Samples } from "../../../src/inspector/look.ts";
 import type { ApiCall } from "../../../src/inspector/route.ts";
 import { bulkRoute } from "../../../src/inspector/routes/acts.ts";
-import { watchInbox } from "../../../src/inspector/watch.ts";
 import { createFakeClock } from "../../../src/testing/fake-clock.ts";
 import { idleTurns, until } from "../../receiver/bench.ts";
 import { BulkScene } from "../../receiver/bulk-scene.ts";
@@ -16,15 +16,13 @@ async function openRoute(dead: number) {
   await scene.dead(dead);
   const { inbox } = scene;
   const { logger, log } = scene.bench;
-  const watch = watchInbox({ inbox, clock, logger } as Parameters<typeof watchInbox>[0]);
-  onTestFinished(() => watch.close());
   const call = async (order: object, signal = new AbortController().signal) => {
     const query = new URLSearchParams();
     const readJson = async () => ({ ok: true, value: order }) as const;
     const access = "act" as const;
     const facts: ApiCall = {
       inbox,
-      watch,
+      samples: new Samples(clock),
       clock,
       logger,
       access,

@@ -1,22 +1,19 @@
 /** `GET api/groups`, which goes through all dead letters: once for all who ask. */
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import type { ErrorGroups } from "../../../src/inspector/index.ts";
 import type { ApiCall } from "../../../src/inspector/route.ts";
 import { groupsRoute } from "../../../src/inspector/routes/overview.ts";
-import { watchInbox } from "../../../src/inspector/watch.ts";
 import { until } from "../../receiver/bench.ts";
 import { BulkScene } from "../../receiver/bulk-scene.ts";
 
-/** The route of one inspector, and the store's `find`. */
+/** The route of one inbox, and the store's `find`. */
 async function openRoute() {
   const scene = new BulkScene();
   const { inbox } = scene;
-  const { clock, logger, store } = scene.bench;
-  const watch = watchInbox({ inbox, clock, logger } as Parameters<typeof watchInbox>[0]);
-  onTestFinished(() => watch.close());
+  const { store } = scene.bench;
   await scene.dead(2);
   const counts = async () => {
-    const { body } = await groupsRoute.run({ inbox, watch, query: new URLSearchParams() } as ApiCall);
+    const { body } = await groupsRoute.run({ inbox, query: new URLSearchParams() } as ApiCall);
     return (JSON.parse(`${body}`) as ErrorGroups).map(({ count }) => count);
   };
   return { scene, store, find: store.find.bind(store), counts };
