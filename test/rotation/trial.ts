@@ -30,6 +30,9 @@ const MINUTE_MS = 60_000;
 /** While messages are sent, and while they are not. */
 const BUSY_STEP_MS = 250;
 const QUIET_STEP_MS = MINUTE_MS;
+/** In real time: an answer that takes 100 ms waits for the clock. */
+const LOOK_MS = 1;
+const LOOKS_A_STEP = 100;
 /** The service's own; the rest of what a replaced secret counts for are its retries and the receiver's tolerance. */
 const OVERLAP_MS = 30 * MINUTE_MS;
 /** An instant message is queued, sent and delivered at once. */
@@ -114,11 +117,19 @@ async function quiet(scene: Scene, ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= QUIET_STEP_MS) await step(scene, Math.min(left, QUIET_STEP_MS));
 }
 
-/** All attempts that came due have ended before time goes on. */
-async function step({ emulator, clock }: Scene, ms: number): Promise<void> {
-  await emulator.clock.idle();
-  await clock.advance(ms);
-  await emulator.clock.idle();
+async function step(scene: Scene, ms: number): Promise<void> {
+  await untilIdle(scene);
+  await scene.clock.advance(ms);
+  await untilIdle(scene);
+}
+
+/** All attempts that came due have ended before time goes on, except those that wait for the receiver to read its secrets again. */
+async function untilIdle({ emulator, clock }: Scene): Promise<void> {
+  const isIdle = endOf(emulator.clock.idle());
+  for (let looks = 1; !isIdle(); looks++) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    if (looks % LOOKS_A_STEP === 0) await clock.advance(BUSY_STEP_MS);
+  }
 }
 
 function outcomeOf({ receiver, front, handled, events, deliveries }: Scene, rotations: number): Outcome {
