@@ -59,7 +59,8 @@ export function createTransport(
       // Sent away when it had a place already, but was not on the wire.
       return askedAfter === timesSentAway ? await sendNow(renew()) : failure("failed");
     } finally {
-      place.giveBack();
+      // A watcher hears of this attempt first: it may reset, and the next one is not sent then.
+      setImmediate(place.giveBack);
     }
   }
 
