@@ -20,8 +20,9 @@ let handled = 0;
 receiver.onAny(() => void handled++);
 
 let peak = 0;
-setInterval(() => look(), 5).unref();
+setInterval(() => look(), 50).unref();
 function look(): number {
+  globalThis.gc?.();
   const { rss } = process.memoryUsage();
   peak = Math.max(peak, rss);
   return rss;

@@ -3,7 +3,7 @@ import { growthAt } from "./large-bodies.ts";
 import { makePath } from "./sqlite-place.ts";
 
 describe("40 bodies of 10 MiB in a SQLite file", () => {
-  it("take less than 150 MiB of a process that lists, views and handles them", { timeout: 120_000 }, async () => {
+  it("take less than 150 MiB of a process that lists, views and handles them", { timeout: 240_000 }, async () => {
     const { handled, lists, view, worker } = await growthAt(makePath());
     expect(handled).toBe(40);
     expect(lists).toBeLessThan(20);

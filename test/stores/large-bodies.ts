@@ -16,9 +16,9 @@ interface Growth {
 
 /** @param place - a path, or a URL and a schema */
 export async function growthAt(...place: readonly string[]): Promise<Growth> {
-  // A small heap, so that what is measured is held, and is not garbage that V8 has not collected yet.
+  // What is measured is held, and is not garbage that V8 has not collected yet.
   const run = (mode: string) =>
-    promisify(execFile)(process.execPath, ["--max-old-space-size=64", CHILD, mode, ...place]);
+    promisify(execFile)(process.execPath, ["--expose-gc", "--max-old-space-size=64", CHILD, mode, ...place]);
   await run("fill");
   return JSON.parse((await run("read")).stdout);
 }
