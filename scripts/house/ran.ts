@@ -23,7 +23,7 @@ export interface Texts {
 
 /**
  * The functions that ran, each once. The compiler keeps the order of functions, so the nth of the compiled file is the nth of the source.
- * What the engine makes itself, such as the initialiser of a class's fields, is no function that somebody wrote.
+ * What the engine makes itself, such as the initialiser of a class's fields, does not count as a function.
  *
  * @param read - the texts of a compiled file and of its source
  * @throws Error when the two have different numbers of functions: one of them is older

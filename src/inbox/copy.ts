@@ -12,7 +12,6 @@ import type {
   ImportAnswer,
   ImportPage,
   QuarantineRecord,
-  QuarantineSummary,
   TransferredEvent,
   TransferredLane,
 } from "./record.ts";
@@ -269,22 +268,27 @@ async function* lanePages(store: CopyStore, after: number): AsyncGenerator<reado
   }
 }
 
+/** All rows of a query that is read page by page. The event loop runs between two pages. */
+export async function* allPages<Row>(
+  read: (page: { readonly after?: number }) => Promise<Page<Row>>,
+): AsyncGenerator<Row> {
+  for (let after: number | null | undefined; after !== null; ) {
+    const page: Page<Row> = await read(after === undefined ? {} : { after });
+    yield* page.items;
+    after = page.next;
+    await setImmediate();
+  }
+}
+
 /** All rows of the quarantine, newest first, each with its body. */
 export async function* quarantinedRows(
   store: Pick<InboxStore, "findQuarantined" | "quarantined">,
 ): AsyncGenerator<QuarantineRecord> {
-  for (let after: number | null | undefined; after !== null; ) {
-    const page: Page<QuarantineSummary> = await store.findQuarantined({
-      limit: QUARANTINED_PER_PAGE,
-      ...(after !== undefined && { after }),
-    });
-    for (const { id } of page.items) {
-      const row = await store.quarantined(id);
-      if (row !== null) yield row;
-      // Reading many must not hold up the event loop.
-      await setImmediate();
-    }
-    after = page.next;
+  for await (const { id } of allPages((page) => store.findQuarantined({ limit: QUARANTINED_PER_PAGE, ...page }))) {
+    const row = await store.quarantined(id);
+    if (row !== null) yield row;
+    // Reading many must not hold up the event loop.
+    await setImmediate();
   }
 }
 

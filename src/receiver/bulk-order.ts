@@ -1,18 +1,11 @@
 /** One act on all matching rows of an inbox, of any kind: for the inspector and the command, which only show it. */
+
 import { OncehookError } from "../errors.ts";
+import { allPages } from "../inbox/copy.ts";
 import type { LaneId } from "../inbox/record.ts";
 import type { ActResult } from "../inbox/store.ts";
 import type { Clock } from "../internal/clock.ts";
-import {
-  allPages,
-  type BulkOptions,
-  type BulkQuery,
-  type BulkRefusal,
-  newestEvent,
-  onAll,
-  planOf,
-  REFUSALS,
-} from "./bulk.ts";
+import { type BulkOptions, type BulkQuery, type BulkRefusal, newestEvent, onAll, planOf, REFUSALS } from "./bulk.ts";
 import type { InboxOperator } from "./operator.ts";
 
 /** `upTo` leaves out rows with a higher id, which came later. */

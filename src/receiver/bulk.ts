@@ -2,6 +2,8 @@
  * Work on many events: replays, discards or counts all that match, one after the other, in lane and sequence order, at a set rate. It can
  * be a dry run. It can be stopped between two events and called again for the rest.
  */
+import { setImmediate } from "node:timers/promises";
+import { allPages } from "../inbox/copy.ts";
 import { isHeld } from "../inbox/lane-port.ts";
 import { isPrunedBehind } from "../inbox/lane-state.ts";
 import type { EventId, EventState, EventSummary, LaneId, LaneRecord } from "../inbox/record.ts";
@@ -106,7 +108,7 @@ export async function onAll<Target extends { readonly id: number }, End extends 
     done += 1;
     onProgress?.({ total: targets.length, done, counts: { ...counts }, id: target.id, end });
     // An embedded store answers without yielding to the event loop.
-    await nextLoop();
+    await setImmediate();
     signal?.throwIfAborted();
   }
   return counts;
@@ -136,22 +138,6 @@ function createPace(clock: Clock, intervalMs: number, signal: AbortSignal | unde
       nextAt = Math.max(nextAt, clock.monotonic() - LONGEST_LAG_MS) + intervalMs;
     },
   };
-}
-
-/** All rows of a query that is read page by page. The event loop runs between two pages. */
-export async function* allPages<Row>(
-  read: (page: { readonly after?: number }) => Promise<Page<Row>>,
-): AsyncGenerator<Row> {
-  for (let after: number | null | undefined; after !== null; ) {
-    const page: Page<Row> = await read(after === undefined ? {} : { after });
-    yield* page.items;
-    after = page.next;
-    await nextLoop();
-  }
-}
-
-function nextLoop(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 const EVENTS_PER_PAGE = 100;

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { OncehookError } from "../errors.ts";
-import { quarantinedRows } from "../inbox/copy.ts";
+import { allPages, quarantinedRows } from "../inbox/copy.ts";
 import type { Released } from "../inbox/handlers.ts";
 import { isOfSource, isSharedLane, LANE_TAGS } from "../inbox/lane-key.ts";
 import type {
@@ -28,7 +28,6 @@ import { createSubjectTest, type Subject } from "../inbox/subject.ts";
 import type { Clock } from "../internal/clock.ts";
 import {
   type Actor,
-  allPages,
   type BulkQuery,
   type DiscardAllOptions,
   type DiscardCounts,

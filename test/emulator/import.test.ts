@@ -89,7 +89,7 @@ describe("option import", () => {
     await (await createEmulator({ port, logger: silentLogger })).close();
   });
 
-  it("sends nothing when the emulator cannot listen, neither what is due nor what comes due", async () => {
+  it("sends nothing when the emulator cannot listen, neither deliveries that are due nor later ones", async () => {
     const catcher = await startCatcher();
     catcher.answer = 500;
     const systemClock = createFakeClock();

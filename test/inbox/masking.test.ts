@@ -21,7 +21,7 @@ function unknownWith(data: unknown): WebhookEvent {
   return parsed.event;
 }
 
-/** What is kept of an error that says `message` about an event of the messaging service. */
+/** The stored form of an error that says `message` about an event of the messaging service. */
 function maskText(message: string, event: object | null): string {
   return maskingOf({ event, bytes: 0, head: null, shows: SERVICE_SHOWS, named: [] }).text(message);
 }

@@ -125,7 +125,7 @@ describe("what an open page asks for every 2 s", () => {
     expect(reads).toBe(1);
   });
 
-  it("is told to those who may look, and only to them", async () => {
+  it("reports itself to viewers who may look, and only to them", async () => {
     const { server } = await inspected();
     expect(await server.ask({ url: OVERVIEW })).toMatchObject({ status: 401 });
     expect((await server.ask({ url: OVERVIEW, headers })).json()).toMatchObject({ changed: expect.any(Number) });

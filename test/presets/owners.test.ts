@@ -94,7 +94,7 @@ describe("stripe()", () => {
     expect((await receiver.inbox.findLanes()).items).toHaveLength(1);
   });
 
-  it("names the lane of one's own objects by their id alone", async () => {
+  it("names the lane of your own objects by their id alone", async () => {
     const { receiver, send } = receiving(stripe({ secrets: TEST_SECRETS.stripe }), "stripe");
     await send(stripeEvent("evt_1", 0, { id: "gold" }));
     await send(stripeEvent("evt_2", 0, a));

@@ -55,7 +55,7 @@ interface Case {
   readonly request: SignedRequest;
   /** The masked body. */
   readonly seen: unknown;
-  /** What is shown when an error quotes it. */
+  /** The text that a viewer sees when an error quotes the event. */
   readonly named: readonly string[];
 }
 

@@ -178,7 +178,7 @@ describe("a captured webhook of twilio()", () => {
     expect(seen.map(({ type }) => type)).toEqual(["call.completed"]);
   });
 
-  it("is no conflict with fields that are written in other ways, and one with others", async () => {
+  it("is not a conflict with fields that are written in other ways, and is one with others", async () => {
     const { receiver, seen, handle } = receiving();
     const call = { AccountSid: "AC1", CallSid: "CA1", CallStatus: "completed", Called: "+1 555 é", Caller: "+2" };
     const { headers, body } = signedRequest(call, { source: "twilio", url: URL });

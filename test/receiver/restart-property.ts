@@ -60,7 +60,7 @@ const stepOf = (entries: readonly (typeof ENTRIES)[number][]) =>
     /** Which process gets the deliveries. They come at once. */
     at: process,
     deliveries: fc.array(fc.oneof(...entries.map(deliveryOf)), { minLength: 1, maxLength: 3 }),
-    /** Which processes then handle what is due, one after the other. */
+    /** Which processes then handle the due events, one after the other. */
     drains: fc.uniqueArray(process, { maxLength: 2 }),
   });
 /** Most can go wrong in an order by position. */
@@ -214,7 +214,7 @@ interface Result {
   readonly rows: readonly Row[];
 }
 
-/** After all of them the second process handles what is left. */
+/** After all of them the second process handles the rest. */
 function expected(steps: readonly Step[]): Result {
   const model = new Model();
   const answers = steps.flatMap(({ deliveries, drains }) => {

@@ -208,7 +208,7 @@ describe.skipIf(isWindows)("an open inbox", () => {
     await clock.advance(1_000);
     const message = `Moved, removed or replaced while it was open: ${path}${suffix}. Put it back, or restart every process that uses the inbox.`;
     expect(await outcomeOf(store, "after")).toContain(message);
-    // Nor does it call done what is asked of it otherwise.
+    // Nor does it report success for other requests.
     const act = { kind: "discard", event: 1 } as const;
     expect(await failureOf(store.act(act, "test"))).toMatchObject({ code: "store_unavailable" });
     expect((await store.audit(10)).length).toBe(0);

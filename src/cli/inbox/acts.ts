@@ -1,8 +1,10 @@
 /** The commands that act on an inbox: `oncehook inbox replay`, `discard`, `unblock` and `release`. */
+
 import { Command, InvalidArgumentError, Option } from "commander";
+import { allPages } from "../../inbox/copy.ts";
 import type { ActResult, LaneQuery } from "../../inbox/store.ts";
 import { systemClock } from "../../internal/clock.ts";
-import { allPages, DISCARDABLE, REFUSALS, REPLAYABLE } from "../../receiver/bulk.ts";
+import { DISCARDABLE, REFUSALS, REPLAYABLE } from "../../receiver/bulk.ts";
 import {
   actAnswer,
   type BulkCounts,

@@ -11,7 +11,7 @@ import { mounted } from "../support/mounted.ts";
 interface Acting {
   readonly inbox: Receiver<never>["inbox"];
   deliver(body: string): Promise<unknown>;
-  /** Handles what is due. */
+  /** Handles the events that are due. */
   drain(): Promise<unknown>;
   quarantine(body: string): Promise<unknown>;
   laneOf(messageId: string): Promise<number>;
