@@ -30,11 +30,6 @@ export const RECEIVER_ACTS_REASONS: readonly Reason[] = [
     changes: [["ConditionalExpression", "by === undefined", "false"]],
   },
   {
-    file: "src/receiver/bulk.ts",
-    reason: "A store begins at the start where `after` is undefined, as where it is absent: the types tell them apart.",
-    changes: [["ConditionalExpression", "after === undefined", "false"]],
-  },
-  {
     file: "src/inbox/instrumentation.ts",
     reason:
       "Without a subscriber nothing is made for the channels anyway: that they do not listen saves the time to ask.",
