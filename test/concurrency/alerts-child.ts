@@ -1,5 +1,5 @@
 /** One process of several that watch one inbox: its time is faster, each event becomes a dead letter, and alerts go to its parent. */
-import { createReceiver, type InboxStore, PermanentError } from "../../src/index.ts";
+import { createReceiver, type InboxStore, PermanentError, StoreError } from "../../src/index.ts";
 import { type Clock, systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
@@ -33,5 +33,11 @@ member.answerParent(receiver, async () => {
   await receiver.stop();
   process.exit(0);
 });
-await receiver.start();
+// It waits for a lock by its own faster clock, so for a moment only. As after a supervisor's restart, the next try finds it free.
+const start = (): Promise<void> =>
+  receiver.start().catch((error: unknown) => {
+    if (error instanceof StoreError && error.code === "store_unavailable") return start();
+    throw error;
+  });
+await start();
 member.tellParent({ id: 0 });
