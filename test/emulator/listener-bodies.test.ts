@@ -4,8 +4,8 @@ import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { listen as listenWith, writeResponse } from "../../src/emulator/http/listener.ts";
-import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
-import { connectTo, listen, raw, readAll } from "./raw-socket.ts";
+import type { Emulator } from "../../src/emulator/index.ts";
+import { connectTo, listen, readAll } from "./raw-socket.ts";
 import { tokenOf } from "./support.ts";
 
 const MIB = 1_048_576;
@@ -58,35 +58,6 @@ describe("bodies over a socket", () => {
     const [response] = await once(outgoing, "response");
     expect(response.statusCode).toBe(200);
     response.resume();
-  });
-});
-
-describe("broken answers over a socket", () => {
-  const onWhoami = (action: FaultRule["action"]) =>
-    listen({ faults: [{ match: { route: "GET /api/core/whoami" }, action, times: 1 } as FaultRule] });
-  const whoami = (token: string) =>
-    `GET /api/core/whoami HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`;
-
-  it("promises more than comes when an answer is cut short", async () => {
-    const emulator = await onWhoami({ type: "truncate" });
-    const { status, head, text } = await raw(emulator, whoami(await tokenOf(emulator)));
-    expect(status).toBe(200);
-    const promised = Number(/content-length: (\d+)/.exec(head)?.[1]);
-    expect(text).toMatch(/^\{"apiClientId"/);
-    expect(text.length).toBe(Math.floor(promised / 2));
-  });
-
-  it.each(["before", "after"] as const)("breaks the connection %s the work without a byte", async (when) => {
-    const emulator = await onWhoami({ type: "reset", when });
-    expect(await raw(emulator, whoami(await tokenOf(emulator)))).toMatchObject({ status: 0, head: "" });
-    expect(emulator.control.requests().at(-1)).toMatchObject({ status: 0, faults: ["reset"] });
-  });
-
-  it("answers as a proxy does that found nobody behind it", async () => {
-    const emulator = await onWhoami({ type: "badGateway" });
-    const response = await fetch(`${emulator.url}/api/core/whoami`);
-    expect(response.status).toBe(502);
-    expect(response.headers.get("content-type")).toBe("text/html");
   });
 });
 
