@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
 import { type Called, call, send, start, tokenOf } from "./support.ts";
 
-const SEARCH = "/api/core/numbers/search";
 const INBOUND = "/api/core/webhooks/inbound";
 
 function refuses({ status, body, headers }: Called, expected: number, code: string): void {
@@ -30,17 +29,6 @@ describe("answers of core routes", () => {
       expect(headers.get("content-type")).toBe("application/json");
       expect(headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
     }
-  });
-
-  it("wrap every failure, whatever its status (GEN-2)", async () => {
-    const { emulator, token } = await ready();
-    refuses(await call(emulator, "GET", "/api/core/whoami"), 401, "UNAUTHORIZED");
-    refuses(await call(emulator, "POST", SEARCH, { token, body: { nxx: "555" } }), 400, "INVALID_REQUEST");
-    refuses(await call(emulator, "PATCH", "/api/core/numbers/none", { token, body: {} }), 404, "NOT_FOUND");
-    const foreign = `/api/core/numbers/${emulator.fixtures.numbers.foreign}`;
-    refuses(await call(emulator, "PATCH", foreign, { token, body: {} }), 403, "FORBIDDEN");
-    await send(emulator, token, {}, { "idempotency-key": "one" });
-    refuses(await send(emulator, token, { text: "other" }, { "idempotency-key": "one" }), 409, "CONFLICT");
   });
 
   it("carry an id of their own on each failure, and none on success (GEN-4)", async () => {
@@ -219,12 +207,6 @@ describe("bodies", () => {
     expect((await patch(emulator, token, text(1_048_576))).status).toBe(200);
     refuses(await patch(emulator, token, text(1_048_577)), 400, "INVALID_REQUEST");
   });
-
-  it("are not looked at by routes that take none (WHO-9)", async () => {
-    const { emulator, token } = await ready();
-    const request = new Request(`${emulator.url}/api/core/whoami`, { headers: { authorization: `Bearer ${token}` } });
-    expect((await emulator.handle(request)).status).toBe(200);
-  });
 });
 
 describe("unknown fields", () => {
@@ -262,39 +244,10 @@ describe("unknown fields", () => {
     expect(warnings.length).toBe(20);
     expect(Math.max(...warnings.map(({ length }) => length))).toBeLessThan(150);
   });
-
-  it("may have the names of an object's own members (GEN-9)", async () => {
-    const { emulator, token } = await ready();
-    const body = '{"signingEnabled":false,"__proto__":{"enabled":true},"constructor":1,"toString":{}}';
-    const { status, body: answer } = await call(emulator, "PATCH", INBOUND, { token, body });
-    expect([status, answer.enabled]).toEqual([200, false]);
-    expect(emulator.control.requests().at(-1)?.warnings.length).toBe(3);
-  });
 });
 
-describe("rate limits", () => {
-  const limited = (fields: object): FaultRule => ({
-    match: { route: "GET /api/core/whoami" },
-    action: { type: "status", status: 429, ...fields },
-    times: 1,
-  });
-
-  it("do not exist (GEN-11)", async () => {
-    const { emulator, token } = await ready();
-    const calls = Array.from({ length: 300 }, () => call(emulator, "GET", "/api/core/whoami", { token }));
-    expect((await Promise.all(calls)).every(({ status }) => status === 200)).toBe(true);
-  });
-
-  it("can be played by a fault, with Retry-After (GEN-11)", async () => {
-    const { emulator, token } = await ready({ faults: [limited({ retryAfterSeconds: 3 })] });
-    const called = await call(emulator, "GET", "/api/core/whoami", { token });
-    refuses(called, 429, "RATE_LIMITED");
-    expect(called.headers.get("retry-after")).toBe("3");
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
-  });
-
-  it("can have any code: a client classifies by it, then by status (GEN-12)", async () => {
-    const { emulator, token } = await ready({ faults: [limited({ code: "SLOW_DOWN" })] });
-    refuses(await call(emulator, "GET", "/api/core/whoami", { token }), 429, "SLOW_DOWN");
-  });
+it("has no rate limit (GEN-11)", async () => {
+  const { emulator, token } = await ready();
+  const calls = Array.from({ length: 300 }, () => call(emulator, "GET", "/api/core/whoami", { token }));
+  expect((await Promise.all(calls)).every(({ status }) => status === 200)).toBe(true);
 });
