@@ -19,21 +19,19 @@ function rename(table: Record<string, unknown> | undefined, key: string): void {
 const first = (table: Record<string, unknown> | undefined) => Object.values(table ?? {})[0] as Record<string, unknown>;
 
 const KEYED = [
-  "accounts",
-  "clients",
-  "webhooks",
-  "numbers",
-  "tokens",
-  "idempotency",
-  "messages",
-  "inboundMessages",
-  "events",
-  "deliveries",
-  "requests",
+  ...["accounts", "clients", "webhooks", "numbers", "tokens", "idempotency"],
+  ...["messages", "inboundMessages", "events", "deliveries", "requests"],
 ];
 
-const broken: [string, (tables: Tables) => void][] = [
-  ...KEYED.map((name): [string, (tables: Tables) => void] => [
+type Break = (tables: Tables, state: StateExport) => void;
+const broken: [string, Break][] = [
+  ["of another version", (_, state) => Object.assign(state, { version: 2 })],
+  ["with an unknown table", (tables) => Object.assign(tables, { others: {} })],
+  ["without clients", (tables) => delete tables.clients],
+  ["with a record that does not fit", ({ numbers }) => Object.assign(first(numbers), { status: "no word" })],
+  ["with a number of no client", ({ numbers }) => Object.assign(first(numbers), { apiClientId: "x" })],
+  ["with a delivery of no event", ({ events }) => delete events?.evt_a8244c_000001],
+  ...KEYED.map((name): [string, Break] => [
     `with a record of ${name} under another's id`,
     (tables) => rename(tables[name], "other"),
   ]),
@@ -67,7 +65,7 @@ describe("an import", () => {
     emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "x" });
     const before = emulator.control.exportState();
     const state = structuredClone(before);
-    breakIt(state.tables as Tables);
+    breakIt(state.tables as Tables, state);
     expect(() => emulator.control.importState(state)).toThrow(SetupError);
     const { status, body } = await control(emulator, "POST", "/state", state);
     expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);

@@ -69,13 +69,6 @@ describe("option import", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("begins anew without it", async () => {
-    const first = await start();
-    const token = await tokenOf(first);
-    await first.close();
-    expect((await call(await start(), "GET", "/api/core/whoami", { token })).status).toBe(401);
-  });
-
   it("refuses what no emulator exported, and leaves no port open", async () => {
     const probe = await createEmulator({ logger: silentLogger });
     const port = Number(new URL(probe.url).port);

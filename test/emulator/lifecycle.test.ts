@@ -128,15 +128,6 @@ describe("advancing a message", () => {
     await emulator.clock.advance(10_000);
     expect(story(emulator)).toEqual(WHOLE);
   });
-
-  it("can be done to the end, and nothing follows", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    await emulator.clock.advance(10_000);
-    expect(story(emulator)).toEqual(WHOLE);
-  });
 });
 
 describe("failing a message", () => {
@@ -153,43 +144,9 @@ describe("failing a message", () => {
     expect(() => emulator.control.failMessage("msg_a8244c_000001")).toThrow("ended");
     expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
   });
-
-  it("says why as it was told (EVT-6)", async () => {
-    const { emulator, token } = await ready({ lifecycle: "manual" });
-    await send(emulator, token);
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    emulator.control.failMessage("msg_a8244c_000001", { code: "SPAM", message: "filtered" });
-    expect(story(emulator)).toEqual(["message.queued 1", "message.sent 2", "message.failed 3"]);
-    const { data } = JSON.parse(emulator.control.events().at(-1)?.body ?? "");
-    expect(data.error).toEqual({ code: "SPAM", message: "filtered", details: {} });
-  });
-
-  it("is refused for a delivered message", async () => {
-    const { emulator, token } = await ready({ lifecycle: "instant" });
-    await send(emulator, token);
-    expect(() => emulator.control.failMessage("msg_a8244c_000001")).toThrow("ended");
-    expect(story(emulator)).toEqual(WHOLE);
-  });
 });
 
 describe("a message in between", () => {
-  it("goes on after an import of the state", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    await emulator.clock.advance(2_000);
-    const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
-    const second = await start();
-    second.control.importState(exported);
-    await second.clock.advance(8_000);
-    expect(story(second)).toEqual(WHOLE);
-    expect(second.control.events()).toEqual((await finished(emulator)).control.events());
-  });
-
-  const finished = async (emulator: Emulator) => {
-    await emulator.clock.advance(8_000);
-    return emulator;
-  };
-
   it("of the manual lifecycle waits after an import as well", async () => {
     const { emulator, token } = await ready({ lifecycle: "manual" });
     await send(emulator, token);
@@ -224,12 +181,5 @@ describe("a message in an export", () => {
     for (const id of ["msg_a8244c_000001", "msg_a8244c_000002"]) expect(story(second, id)).toEqual(WHOLE);
     expect(catcher.caught).toHaveLength(6);
     expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(6);
-  });
-});
-
-describe("GET of what was sent", () => {
-  it("is no route of the service: there are webhooks only (GEN-7)", async () => {
-    const { emulator, token } = await ready();
-    expect((await call(emulator, "GET", "/api/core/messages/msg_a8244c_000001", { token })).status).toBe(404);
   });
 });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { BEGIN, configure, MINUTE, minutesOf, newest, receive, stage } from "./delivery-support.ts";
 import type { Catcher } from "./support.ts";
@@ -209,23 +208,6 @@ describe("retries: order and end of the state", () => {
     expect(emulator.control.deliveries()).toMatchObject([
       { deliveryId: "dlv_a8244c_000002", state: "delivered", attempts: [{ status: 200 }] },
     ]);
-  });
-
-  it("are taken up by another emulator where the state left them", async () => {
-    const { emulator, catcher } = await stage();
-    catcher.answer = 500;
-    await receive(emulator);
-    await emulator.clock.advance(2 * MINUTE);
-    const exported = emulator.control.exportState();
-    await emulator.close();
-    const options: EmulatorOptions = { port: null, timestampClock: "emulator" };
-    const second = await createEmulator(options);
-    second.control.importState(exported);
-    catcher.answer = 200;
-    await second.clock.advance(4 * MINUTE);
-    expect(newest(second)).toMatchObject({ state: "delivered", scheduledAttempts: 3 });
-    expect(minutesOf(newest(second))).toEqual([0, 1, 6]);
-    await second.close();
   });
 
   it("are due at once where their time passed while the emulator was away", async () => {

@@ -24,15 +24,6 @@ describe("Scheduler on a virtual clock", () => {
     expect(seen).toEqual(["overdue at 500", "overdue in a lane at 500"]);
   });
 
-  it("lets a place go before others of the same time, however late it was added", async () => {
-    const { scheduler, seen, note } = ground();
-    const place = scheduler.nextPlace();
-    scheduler.add({ dueAt: 5, run: note("second") });
-    scheduler.add({ dueAt: 5, place, run: note("first") });
-    await scheduler.advance(5);
-    expect(seen).toEqual(["first at 5", "second at 5"]);
-  });
-
   it("stays at the time of a task that runs, and lets others of that time overlap it", async () => {
     const { scheduler, seen, note, time } = ground();
     const slow = gate();
@@ -77,20 +68,6 @@ describe("Scheduler on a virtual clock", () => {
     expect(seen).toEqual(["other at 50", "behind it at 2"]);
   });
 
-  it("prepares in the order of tasks, not in the order in which lanes get free", async () => {
-    const { scheduler, seen } = ground();
-    const slow = gate();
-    const prepare = (name: string) => () => void seen.push(name);
-    scheduler.add({ dueAt: 1, lane: "a", prepare: prepare("a1"), run: () => slow.opened });
-    scheduler.add({ dueAt: 1, lane: "a", prepare: prepare("a2"), run: () => {} });
-    scheduler.add({ dueAt: 1, lane: "b", prepare: prepare("b1"), run: () => {} });
-    const advanced = scheduler.advance(3);
-    await turns();
-    expect(seen).toEqual(["a1", "a2", "b1"]);
-    slow.open();
-    await advanced;
-  });
-
   it("runs no more at once than it may, and what needs no lane besides", async () => {
     const { scheduler, seen, note } = ground("virtual", { mostAtOnce: 10 });
     let running = 0;
@@ -123,30 +100,6 @@ describe("Scheduler on a virtual clock", () => {
     await Promise.all([first, second]);
     expect(seen).toEqual(["first ended at 10", "in the second at 15"]);
     expect(time.now()).toBe(20);
-  });
-
-  it("does within an advance what tasks bring until its end", async () => {
-    const { scheduler, seen, note } = ground();
-    scheduler.add({ dueAt: 1, run: () => void scheduler.add({ dueAt: 2, run: note("from a step") }) });
-    const run = async () => {
-      await turns();
-      scheduler.add({ dueAt: 4 + MINUTE, run: note("from a run") });
-    };
-    scheduler.add({ dueAt: 4, lane: "a", run });
-    await scheduler.advance(2 * MINUTE);
-    expect(seen).toEqual(["from a step at 2", `from a run at ${MINUTE + 4}`]);
-  });
-
-  it("waits for what was under way before, at the time at which it began", async () => {
-    const { scheduler, seen, time } = ground();
-    const run = async () => {
-      await turns();
-      seen.push(`called at ${time.now()}`);
-    };
-    scheduler.add({ dueAt: 0, lane: "a", run });
-    scheduler.add({ dueAt: 5, run: (at) => void seen.push(`step at ${at}`) });
-    await scheduler.advance(10);
-    expect(seen).toEqual(["called at 0", "step at 5"]);
   });
 
   it("does not wait, after a clear, for what ran before, nor in its lane", async () => {
@@ -231,18 +184,13 @@ describe("Scheduler on a virtual clock", () => {
     expect(seen.at(-1)).toBe("dropped too");
   });
 
-  it("takes 10,000 tasks, and a chain of 10,000 that bring each other", async () => {
-    const { scheduler, time } = ground();
+  it("takes a chain of 10,000 tasks that bring each other", () => {
+    const { scheduler } = ground();
     let ran = 0;
-    for (let i = 0; i < 10_000; i++) {
-      scheduler.add({ dueAt: (i * 7_919) % 10_000, lane: String(i), run: () => void ran++ });
-    }
     const chain = (at: number) => {
-      if (++ran < 20_000) scheduler.add({ dueAt: at, run: chain });
+      if (++ran < 10_000) scheduler.add({ dueAt: at, run: chain });
     };
-    await scheduler.advance(10_000);
     scheduler.add({ dueAt: 0, run: chain });
-    expect(ran).toBe(20_000);
-    expect(time.now()).toBe(10_000);
+    expect(ran).toBe(10_000);
   });
 });

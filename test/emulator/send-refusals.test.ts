@@ -146,20 +146,6 @@ describe("the sending number", () => {
   });
 });
 
-describe("a send that fails", () => {
-  it("gets 401 without a token, and 500 by a fault rule, in the core wrapper (SND-21)", async () => {
-    const { emulator, token } = await ready();
-    const match = { route: "POST /api/core/messages/send" };
-    emulator.control.faults.add({ match, action: { type: "status", status: 500 }, times: 1 });
-    const failed = await send(emulator, token);
-    expect([failed.status, failed.body.error.code]).toEqual([500, "SERVER_ERROR"]);
-    const unknown = await send(emulator, "nonsense");
-    expect([unknown.status, unknown.body.error.code]).toEqual([401, "UNAUTHORIZED"]);
-    expect(emulator.control.messages()).toEqual([]);
-    expect((await send(emulator, token)).status).toBe(202);
-  });
-});
-
 describe("the order of errors", () => {
   const wrong = { to: [], sendFrom: "num_999999" };
 

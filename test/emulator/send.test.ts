@@ -80,12 +80,6 @@ describe("an accepted send", () => {
     expect(answer.status).toBe(202);
     expect(answer.body.results).toHaveLength(2_000);
   });
-
-  it("needs no capability: none of sending is known (WHO-2, AUT-10)", async () => {
-    const { emulator, token } = await ready({ unspecified: { "capabilities.enforce": true } });
-    emulator.control.updateClient("ac_main", { capabilities: [] });
-    expect((await send(emulator, token)).status).toBe(202);
-  });
 });
 
 describe("recipients that are no E.164 numbers", () => {

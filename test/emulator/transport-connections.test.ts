@@ -13,16 +13,6 @@ describe("connections", () => {
     for (let i = 0; i < 50; i++) expect(await transport.send(outgoing(url))).toMatchObject({ status: 200 });
     expect(connections).toHaveLength(50);
   });
-
-  it("are as many as there are requests at once", async () => {
-    const all: (() => void)[] = [];
-    const { url, connections } = await receiver((response) => {
-      if (all.push(() => response.end()) === 20) for (const answer of all) answer();
-    });
-    const transport = transportWith();
-    await Promise.all(Array.from({ length: 20 }, () => transport.send(outgoing(url))));
-    expect(connections).toHaveLength(20);
-  });
 });
 
 describe("a dribbled body", () => {

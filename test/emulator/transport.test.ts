@@ -1,5 +1,6 @@
 import { createServer as createSecureServer } from "node:https";
 import { describe, expect, it, vi } from "vitest";
+import { wordOf } from "../../src/emulator/delivery/transport.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { selfSigned } from "./transport-certificate.ts";
 import { outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
@@ -39,11 +40,6 @@ describe("createTransport()", () => {
     expect(outcome).toMatchObject({ status, error: null, headers: { location: elsewhere.url } });
     expect(got).toHaveLength(1);
     expect(elsewhere.connections).toHaveLength(0);
-  });
-
-  it.each([200, 204, 404, 500, 503])("tells a %i as it is (DLV-7)", async (status) => {
-    const { url } = await receiver((response) => response.writeHead(status, { "retry-after": "1" }).end());
-    expect(await transportWith().send(outgoing(url))).toMatchObject({ status, error: null, body: "" });
   });
 
   it("asks no proxy, whatever the environment says", async () => {
@@ -215,5 +211,23 @@ describe("an attempt's time (DLV-19)", () => {
     const { url } = await receiver();
     await transportWith({ systemClock: counting }).send(outgoing(url));
     expect(open).toBe(0);
+  });
+});
+
+describe("wordOf()", () => {
+  it.each([
+    ["EGRESS_BLOCKED", "blocked"],
+    ["ECONNREFUSED", "refused"],
+    ["ECONNRESET", "reset"],
+    ["EPIPE", "reset"],
+    ["ECONNABORTED", "reset"],
+    ["ETIMEDOUT", "timeout"],
+    ["ENOTFOUND", "unresolved"],
+    ["ENODATA", "unresolved"],
+    ["EAI_AGAIN", "unresolved"],
+    ["EHOSTUNREACH", "failed"],
+    [undefined, "failed"],
+  ])("for %s is %s (DLV-7)", (code, word) => {
+    expect(wordOf(Object.assign(new Error("of the connection"), code && { code }))).toBe(word);
   });
 });

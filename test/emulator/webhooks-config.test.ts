@@ -110,7 +110,7 @@ describe("updateWebhookConfig() with secretGeneration (WHK-18)", () => {
     expect(secrets(SIGNED)).toEqual(withSecret);
   });
 
-  it("tells the generated secret, and makes none that is not taken", () => {
+  it("tells the generated secret, and makes none that is not taken, such as beside a supplied one (WHK-22)", () => {
     expect(update(EMPTY, on)).toMatchObject({ result: { generatedSecret: "generated-1" }, generated: 1 });
     expect(update(SIGNED, on)).toMatchObject({ result: { generatedSecret: null }, generated: 0 });
     expect(update(EMPTY, supplied)).toMatchObject({ result: { generatedSecret: null }, generated: 0 });

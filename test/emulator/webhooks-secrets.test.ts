@@ -26,15 +26,6 @@ describe("a generated secret", () => {
     expect((await patch(emulator)).body).not.toHaveProperty("generatedSecret");
   });
 
-  it("does not come with signing off, nor beside a supplied one (WHK-18, WHK-22)", async () => {
-    const emulator = await start();
-    expect((await patch(emulator, { signingEnabled: false })).body.hasCurrentSecret).toBe(false);
-    const { body, text } = await patch(emulator, { secret: "supplied-secret" });
-    expect(body).not.toHaveProperty("generatedSecret");
-    expect(text).not.toContain("supplied-secret");
-    expect(kept(emulator).currentSecret).toBe("supplied-secret");
-  });
-
   it("is another one each time and for each kind, and repeats with the seed (WHK-18)", async () => {
     const run = async (seed: string) => {
       const emulator = await start({ seed, unspecified: { secretGeneration: "everyPatch" } });
@@ -44,29 +35,6 @@ describe("a generated secret", () => {
     const first = await run("a");
     expect(new Set([...first, ...(await run("b"))]).size).toBe(6);
     expect(await run("a")).toEqual(first);
-  });
-
-  it("of each update that supplies none is a rotation with everyPatch (WHK-18)", async () => {
-    const emulator = await start({ unspecified: { secretGeneration: "everyPatch" } });
-    const first = (await patch(emulator)).body.generatedSecret;
-    const second = (await patch(emulator)).body;
-    expect(second).toMatchObject({ hasPreviousSecret: true, rotatedAt: emulator.clock.now() });
-    expect(kept(emulator)).toMatchObject({ currentSecret: second.generatedSecret, previousSecret: first });
-    expect((await patch(emulator, { secret: "own" })).body).not.toHaveProperty("generatedSecret");
-  });
-
-  it("goes before a supplied one with always (WHK-18)", async () => {
-    const emulator = await start({ unspecified: { secretGeneration: "always" } });
-    const { body } = await patch(emulator, { secret: "supplied" });
-    expect(body.generatedSecret).toMatch(/^[0-9a-f]{64}$/);
-    expect(kept(emulator).currentSecret).toBe(body.generatedSecret);
-  });
-
-  it("never comes with never: signing is on without a secret (WHK-18)", async () => {
-    const emulator = await start({ unspecified: { secretGeneration: "never" } });
-    const { body } = await patch(emulator);
-    expect(body).toMatchObject({ signingEnabled: true, hasCurrentSecret: false });
-    expect(body).not.toHaveProperty("generatedSecret");
   });
 });
 
@@ -107,33 +75,6 @@ describe("a rotation", () => {
     const after = await shown(emulator);
     expect(after).toMatchObject({ hasCurrentSecret: true, hasPreviousSecret: false, rotatedAt });
     expect(after).not.toHaveProperty("previousSecretValidUntil");
-  });
-
-  it("lasts as long as overlapMs says; 0 is no overlap (WHK-19)", async () => {
-    const minute = await start({ unspecified: { overlapMs: 60_000 } });
-    await patch(minute, { secret: "first" });
-    const { body } = await patch(minute, { secret: "second" });
-    expect(body.previousSecretValidUntil).toBe(minute.clock.now() + 60_000);
-    const none = await start({ unspecified: { overlapMs: 0 } });
-    await patch(none, { secret: "first" });
-    expect((await patch(none, { secret: "second" })).body).toMatchObject({
-      hasPreviousSecret: false,
-      rotatedAt: none.clock.now(),
-    });
-  });
-
-  it("does not come from the same secret sent again (WHK-20)", async () => {
-    const emulator = await start();
-    await patch(emulator, { secret: "first" });
-    const again = (await patch(emulator, { secret: "first" })).body;
-    expect(again.hasPreviousSecret).toBe(false);
-    expect(again).not.toHaveProperty("rotatedAt");
-  });
-
-  it("inside the window evicts the previous secret (WHK-21)", async () => {
-    const emulator = await start();
-    for (const secret of ["first", "second", "third"]) await patch(emulator, { secret });
-    expect(kept(emulator)).toMatchObject({ currentSecret: "third", previousSecret: "second" });
   });
 
   it("inside the window gets 400 by a reading, and changes nothing until it has passed (WHK-21)", async () => {
