@@ -1,7 +1,7 @@
 /** The bearer token on core routes (AUT). */
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
-import { type Called, call, send, start, tokenOf } from "./support.ts";
+import { type Called, call, ready, send, start, tokenOf } from "./support.ts";
 
 const WHOAMI = "/api/core/whoami";
 const HOUR_MS = 3_600_000;
@@ -39,23 +39,20 @@ describe("the bearer token", () => {
   });
 
   it("is not taken when it is unknown, or nearly known (AUT-3)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     for (const other of ["0".repeat(64), token.slice(0, -1), `${token}0`, token.toUpperCase(), "__proto__"]) {
       unauthorized(await whoami(emulator, `Bearer ${other}`));
     }
   });
 
   it("is not taken from the query or the body (AUT-1)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     unauthorized(await call(emulator, "GET", `${WHOAMI}?access_token=${token}`));
     unauthorized(await call(emulator, "POST", "/api/core/numbers/search", { body: { access_token: token } }));
   });
 
   it("lives for 3600 s of the emulator's time, and not at that very moment (TOK-13, AUT-4, AUT-11)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     await emulator.clock.advance(HOUR_MS - 1);
     expect((await whoami(emulator, `Bearer ${token}`)).status).toBe(200);
     await emulator.clock.advance(1);
@@ -64,8 +61,7 @@ describe("the bearer token", () => {
   });
 
   it("is worth nothing while its client is inactive (AUT-5)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     emulator.control.updateClient("ac_main", { status: "INACTIVE" });
     unauthorized(await whoami(emulator, `Bearer ${token}`));
     emulator.control.updateClient("ac_main", { status: "ACTIVE" });
@@ -73,8 +69,7 @@ describe("the bearer token", () => {
   });
 
   it("is worth nothing while the parent account is inactive (AUT-6)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const others = await tokenOf(emulator, emulator.fixtures.clients.other);
     emulator.control.updateClient("ac_main", { accountStatus: "INACTIVE" });
     unauthorized(await whoami(emulator, `Bearer ${token}`));

@@ -49,6 +49,7 @@ describe("the guard of the control API", () => {
   ];
   const matrix = async (pairs: (port: string) => (string | null)[][], expected: number) => {
     const emulator = await start({ port: 0 });
+    const before = emulator.control.exportState();
     for (const [host, origin] of pairs(new URL(emulator.url).port)) {
       for (const { line, headers, body } of CALLS) {
         const origins = origin === null ? [] : [`Origin: ${origin}`];
@@ -59,21 +60,12 @@ describe("the guard of the control API", () => {
           expect(answer.body).toEqual({ error: { code: "FORBIDDEN", message: expect.any(String) } });
       }
     }
+    if (expected === 403) expect(emulator.control.exportState()).toEqual(before);
   };
 
   it("lets this machine's programs and the emulator's own pages in, on every method", () => matrix(own, 200));
 
-  it("keeps foreign hosts and origins out, on every method", () => matrix(foreign, 403));
-
-  it("changes nothing for who is kept out", async () => {
-    const emulator = await start({ port: 0 });
-    const before = emulator.control.exportState();
-    const headers = ["Host: localhost", "Origin: http://evil.example", "Content-Type: application/json"];
-    const line = "PATCH /_emulator/clients/ac_main";
-    const { status } = await request(emulator, line, [...headers, "Content-Length: 21"], '{"status":"INACTIVE"}');
-    expect(status).toBe(403);
-    expect(emulator.control.exportState()).toEqual(before);
-  });
+  it("keeps foreign hosts and origins out, on every method, and nothing changes", () => matrix(foreign, 403));
 
   it.each([
     ["cross-site", 403],

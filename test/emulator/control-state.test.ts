@@ -3,12 +3,11 @@ import { describe, expect, it } from "vitest";
 import type { InboundMessage } from "../../src/emulator/state/records.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { control } from "./control-support.ts";
-import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
+import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 describe("lists", () => {
   it("are oldest first, narrowed by every given field, and cut to the newest", async () => {
-    const emulator = await start({ lifecycle: "instant" });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ lifecycle: "instant" });
     await send(emulator, token);
     emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "x" });
     await emulator.clock.advance(1_000);
@@ -115,14 +114,13 @@ describe("lists", () => {
 
   it("hold no secrets, nor does the log of calls; only an export does", async () => {
     const catcher = await startCatcher();
-    const emulator = await start({
+    const { emulator, token } = await ready({
       lifecycle: "instant",
       deliveryUrl: catcher.url,
       webhookSecret: "webhook-5ecret",
       clientSecret: "client-5ecret",
       unspecified: { retrySignature: "frozen", resolveTarget: "event" },
     });
-    const token = await tokenOf(emulator);
     await send(emulator, token);
     await emulator.clock.idle();
     const paths = ["/clients", "/clients/ac_main", "/deliveries", "/requests", "/events", "/messages", "/numbers"];
@@ -191,8 +189,7 @@ describe("clients and numbers", () => {
   });
 
   it("change: a number does in what the service's own route cannot; it is listed, and sends nothing (SND-16, UPD-14)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const patch = async (fields: object) =>
       (await control(emulator, "PATCH", "/numbers/num_000001", fields)).body.number;
     expect(await patch({ status: "PORTING_OUT" })).toMatchObject({ status: "PORTING_OUT" });

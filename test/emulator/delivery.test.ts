@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { BEGIN, configure, mac, newest, receive, SECRET, signatureOf, stage, timestampOf } from "./delivery-support.ts";
-import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+import {
+  BEGIN,
+  configure,
+  expectSigned,
+  newest,
+  receive,
+  signatureOf,
+  stage,
+  timestampOf,
+} from "./delivery-support.ts";
+import { call, ready, send, start, startCatcher, tokenOf } from "./support.ts";
 
 const OTHER_SECRET = "secret-of-the-other-kind";
 
@@ -50,7 +59,7 @@ describe("deliveries: targets", () => {
     const { state } = await receive(emulator);
     expect(state).toBe("delivered");
     expect(catcher.caught).toEqual([]);
-    expect(signatureOf(own.caught[0])).toBe(mac(SECRET, own.caught[0]).toString("hex"));
+    expectSigned(own.caught[0]);
   });
 
   it("leaves an override unsigned where that is the reading, and only it (DLV-15)", async () => {
@@ -59,7 +68,7 @@ describe("deliveries: targets", () => {
     await receive(emulator);
     await override(emulator, { webhookInboundOverride: own.url });
     await receive(emulator);
-    expect(signatureOf(catcher.caught[0])).toBe(mac(SECRET, catcher.caught[0]).toString("hex"));
+    expectSigned(catcher.caught[0]);
     expect([signatureOf(own.caught[0]), timestampOf(own.caught[0])]).toEqual([undefined, undefined]);
   });
 
@@ -93,8 +102,8 @@ describe("deliveries: targets", () => {
     await send(emulator, await tokenOf(emulator));
     await emulator.clock.idle();
     const [inbound, queued] = catcher.caught;
-    expect(signatureOf(inbound)).toBe(mac(SECRET, inbound).toString("hex"));
-    expect(signatureOf(queued)).toBe(mac(OTHER_SECRET, queued).toString("hex"));
+    expectSigned(inbound);
+    expectSigned(queued, OTHER_SECRET);
     await configure(emulator, "inbound", { signingEnabled: false });
     await receive(emulator);
     const unsigned = catcher.caught[2];
@@ -167,23 +176,6 @@ describe("deliveries: the request and its log", () => {
     expect(attempt?.durationMs).toBeGreaterThanOrEqual(49 * 60);
   });
 
-  it("tells watchers of each change of a delivery", async () => {
-    const { emulator, catcher } = await stage();
-    const told: unknown[] = [];
-    emulator.control.watch((entry) => {
-      if (entry.type === "delivery") told.push([entry.delivery.state, entry.delivery.attempts.length]);
-    });
-    catcher.answer = 500;
-    await receive(emulator);
-    catcher.answer = 200;
-    await emulator.clock.advance(60_000);
-    expect(told).toEqual([
-      ["pending", 0],
-      ["pending", 1],
-      ["delivered", 2],
-    ]);
-  });
-
   it("keeps attempts of one message apart and lets those of others overlap", async () => {
     const { emulator, catcher } = await stage({ lifecycle: "instant" });
     const under: string[] = [];
@@ -204,5 +196,47 @@ describe("deliveries: the request and its log", () => {
     await emulator.clock.idle();
     expect(together).toEqual([2, 2, 2]);
     expect(catcher.caught.map(({ event }) => event.sequence)).toEqual([1, 1, 2, 2, 3, 3]);
+  });
+});
+
+const MINUTE_MS = 60_000;
+
+describe("clock.advance()", () => {
+  it("shows a call from a webhook the time of that webhook (DLV-20)", async () => {
+    const catcher = await startCatcher();
+    const { emulator, token } = await ready({ deliveryUrl: catcher.url });
+    const calledAt = new Map<string, number>();
+    catcher.answer = ({ event }, response) => {
+      // As long as a busy receiver takes, longer for earlier messages.
+      setTimeout(
+        () => {
+          calledAt.set(`${event.messageId} ${event.sequence}`, emulator.clock.now());
+          response.end();
+        },
+        20 - (Number(event.data.externalReference) % 20),
+      );
+    };
+    for (let i = 0; i < 10; i++) await send(emulator, token, { externalReference: String(i) });
+    await emulator.clock.advance(2 * MINUTE_MS);
+    const events = emulator.control.events();
+    expect(events).toHaveLength(30);
+    for (const { messageId, sequence, occurredAt } of events) {
+      expect(calledAt.get(`${messageId} ${sequence}`)).toBe(occurredAt);
+    }
+  });
+
+  it("does not let how long an attempt takes decide where the next one of its message goes (DLV-18)", async () => {
+    const catcher = await startCatcher();
+    const held: (() => void)[] = [];
+    catcher.answer = (_caught, response) => void held.push(() => response.end());
+    const { emulator, token } = await ready({ deliveryUrl: catcher.url, lifecycle: "instant" });
+    await send(emulator, token);
+    const body = { endpointUrl: `${catcher.url}/other`, signingEnabled: true };
+    await call(emulator, "PATCH", "/api/core/webhooks/delivery", { token, body });
+    await expect.poll(() => held.length).toBe(1);
+    catcher.answer = 200;
+    held[0]?.();
+    await emulator.clock.idle();
+    expect(catcher.caught.map(({ path }) => path)).toEqual(["/webhooks", "/webhooks", "/webhooks"]);
   });
 });

@@ -3,6 +3,9 @@ import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Resolve } from "../../src/emulator/delivery/transport.ts";
+import type { Emulator } from "../../src/emulator/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { call, ready, send, start, tokenOf } from "./support.ts";
 import { OK, outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
 
 const BLOCKED = { status: null, error: "blocked", headers: {}, body: "" };
@@ -155,4 +158,73 @@ describe("the connected address", () => {
       expect(texts).toEqual([""]);
     },
   );
+});
+
+const METADATA = "http://169.254.169.254/latest/meta-data/";
+const ALL_ATTEMPTS_MS = 81 * 60_000;
+
+describe("a webhook to an address that is not allowed", () => {
+  it.each([
+    ["a metadata address, whatever is open", METADATA, { allowPublicTargets: true, allowPrivateTargets: ["fc00::/7"] }],
+    ["a private address", "http://10.0.0.1/hooks", {}],
+    ["a public address", "https://8.8.8.8/hooks", {}],
+    ["a URL with credentials", "http://user:pass@127.0.0.1/hooks", {}],
+  ])("is tried by the plan and logged as blocked: %s (DLV-6, DLV-7)", async (_, deliveryUrl, options) => {
+    const emulator = await start({ deliveryUrl, lifecycle: "manual", ...options });
+    await send(emulator, await tokenOf(emulator));
+    await emulator.clock.advance(ALL_ATTEMPTS_MS);
+    const [delivery] = emulator.control.deliveries();
+    expect(delivery).toMatchObject({ state: "failed", scheduledAttempts: 5 });
+    expect(delivery?.attempts.map(({ status, error }) => [status, error])).toEqual(Array(5).fill([null, "blocked"]));
+  });
+});
+
+const PRIVATE = "names a private address: allowPrivateTargets opens its network";
+
+describe("a target that will be blocked", () => {
+  const lastWarnings = (emulator: Emulator) => emulator.control.requests().at(-1)?.warnings;
+
+  it("is told of when the emulator starts, with the reason and without the URL", async () => {
+    const warned: unknown[] = [];
+    const logger = { ...silentLogger, warn: (...line: unknown[]) => void warned.push(line) };
+    await start({ logger, inboundUrl: "http://user:pass@127.0.0.1/hooks", deliveryUrl: "http://10.1.2.3/hooks" });
+    expect(warned).toEqual([
+      [
+        { option: "inboundUrl", reason: "holds credentials" },
+        "Webhooks to inboundUrl will be blocked: it holds credentials.",
+      ],
+      [{ option: "deliveryUrl", reason: PRIVATE }, `Webhooks to deliveryUrl will be blocked: it ${PRIVATE}.`],
+    ]);
+    warned.length = 0;
+    const open = { allowPrivateTargets: ["10.0.0.0/8"], allowPublicTargets: true };
+    await start({ logger, ...open, inboundUrl: "http://receiver.test/hooks", deliveryUrl: "http://10.1.2.3/hooks" });
+    await start({ logger });
+    expect(warned).toEqual([]);
+  });
+
+  it.each(["inbound", "delivery"])("gets a warning in the log of the update of the %s webhook", async (kind) => {
+    const { emulator, token } = await ready();
+    const update = (fields: object) =>
+      call(emulator, "PATCH", `/api/core/webhooks/${kind}`, { token, body: { signingEnabled: true, ...fields } });
+    expect((await update({ endpointUrl: "http://10.1.2.3/hooks" })).status).toBe(200);
+    expect(lastWarnings(emulator)).toEqual([`webhooks to this endpointUrl will be blocked: it ${PRIVATE}`]);
+    for (const fields of [{}, { endpointUrl: null }, { endpointUrl: "http://127.0.0.1/hooks" }]) {
+      await update(fields);
+      expect(lastWarnings(emulator)).toEqual([]);
+    }
+  });
+
+  it("gets a warning in the log of the update of a number", async () => {
+    const { emulator, token } = await ready();
+    const update = (body: object) =>
+      call(emulator, "PATCH", `/api/core/numbers/${emulator.fixtures.numbers.full}`, { token, body });
+    const urls = { webhookInboundOverride: METADATA, webhookDeliveryOverride: "https://8.8.8.8/" };
+    expect((await update(urls)).status).toBe(200);
+    expect(lastWarnings(emulator)).toEqual([
+      "webhooks to this webhookInboundOverride will be blocked: it names a link-local or metadata address, which webhooks never reach",
+      "webhooks to this webhookDeliveryOverride will be blocked: it names a public address: allowPublicTargets opens them",
+    ]);
+    await update({ webhookInboundOverride: null, webhookDeliveryOverride: "http://receiver.test/", smsEnabled: true });
+    expect(lastWarnings(emulator)).toEqual([]);
+  });
 });

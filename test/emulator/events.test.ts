@@ -1,16 +1,12 @@
 /** The bodies of events: byte for byte in the specification's order of fields. */
 import { describe, expect, it } from "vitest";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 import { parseEvent } from "../../src/service/parse.ts";
-import { send, start, tokenOf } from "./support.ts";
+import { ready as readyWith, send } from "./support.ts";
 
 const NOW = 1_767_225_600_000;
 
-async function ready(options: Parameters<typeof start>[0] = {}) {
-  const emulator = await start({ lifecycle: "instant", ...options });
-  return { emulator, token: await tokenOf(emulator) };
-}
-
-type Emulator = Awaited<ReturnType<typeof start>>;
+const ready = (options: EmulatorOptions = {}) => readyWith({ lifecycle: "instant", ...options });
 
 function texts(emulator: Emulator): string[] {
   return emulator.control.events().map(({ body }) => body);

@@ -1,14 +1,13 @@
 /** Field names that every JavaScript object has: a caller's are data like any other. */
 import { describe, expect, it } from "vitest";
-import { call, start, startAgain, tokenOf } from "./support.ts";
+import { call, ready, start, startAgain, tokenOf } from "./support.ts";
 
 const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "__defineGetter__"];
 const PATH = "/api/core/numbers/num_000001";
 
 describe("field names that every object inherits", () => {
   it.each(INHERITED)("warns of %s in words, as of any unknown field (GEN-9)", async (name) => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const { status } = await call(emulator, "PATCH", PATH, { token, body: `{"${name}":1}` });
     expect(status).toBe(200);
     expect(emulator.control.requests().at(-1)?.warnings).toEqual([`unknown field "${name}" was ignored`]);

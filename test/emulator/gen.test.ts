@@ -1,7 +1,7 @@
 /** What holds on all routes: shapes, unknown paths, bodies, request ids (GEN). */
 import { describe, expect, it } from "vitest";
 import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
-import { type Called, call, send, start, tokenOf } from "./support.ts";
+import { type Called, call, ready, send, start } from "./support.ts";
 
 const INBOUND = "/api/core/webhooks/inbound";
 
@@ -13,11 +13,6 @@ function refuses({ status, body, headers }: Called, expected: number, code: stri
   expect(Array.isArray(body.error.details)).toBe(false);
   expect(status).toBe(expected);
   expect(headers.get("content-type")).toBe("application/json");
-}
-
-async function ready(options = {}): Promise<{ emulator: Emulator; token: string }> {
-  const emulator = await start(options);
-  return { emulator, token: await tokenOf(emulator) };
 }
 
 describe("answers of core routes", () => {

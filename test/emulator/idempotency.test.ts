@@ -1,16 +1,14 @@
 /** Sends that are repeated with their idempotency key. */
 import { describe, expect, it } from "vitest";
-import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import { call, ready as readyWith, send, startCatcher, tokenOf } from "./support.ts";
 
 const KEY = { "idempotency-key": "key-of-this-test" };
 const DAY_MS = 86_400_000;
 /** Where a virtual clock starts. */
 const NOW = 1_767_225_600_000;
 
-async function ready(options: Parameters<typeof start>[0] = {}) {
-  const emulator = await start({ lifecycle: "manual", ...options });
-  return { emulator, token: await tokenOf(emulator) };
-}
+const ready = (options: EmulatorOptions = {}) => readyWith({ lifecycle: "manual", ...options });
 
 describe("a repeated send", () => {
   it("gets the same bytes whatever became of the message, and sends nothing again (SND-17)", async () => {
@@ -89,7 +87,7 @@ describe("a refusal", () => {
 });
 
 describe("payloads", () => {
-  const post = async (emulator: Awaited<ReturnType<typeof start>>, token: string, body: string) =>
+  const post = async (emulator: Emulator, token: string, body: string) =>
     (await call(emulator, "POST", "/api/core/messages/send", { token, body, headers: KEY })).status;
   const media = (item: string) =>
     `{"sendFrom":"num_000001","to":["+14155550123"],"messageType":"MMS","externalReference":"a","media":[${item}]}`;

@@ -1,9 +1,12 @@
-/** Option import: a new emulator goes on where the exported one stood. */
+/** Option import, and states that no emulator exported: refused as a whole, since calls would fail later without a reason. */
 import { describe, expect, it } from "vitest";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
+import type { StateExport } from "../../src/emulator/options.ts";
+import { SetupError } from "../../src/errors.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
+import { control } from "./control-support.ts";
+import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 describe("option import", () => {
   it("goes on where the exported state stood: with its records, their order, tokens and clock", async () => {
@@ -114,3 +117,132 @@ describe("option import", () => {
 function textOf({ control }: Emulator): string {
   return JSON.stringify(control.exportState());
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: a test changes records of any table
+type Tables = Record<string, Record<string, any>>;
+
+/** Puts a record under another key. */
+function rename(table: Record<string, unknown> | undefined, key: string): void {
+  const [id = "", record] = Object.entries(table ?? {})[0] ?? [];
+  if (table === undefined || record === undefined) throw new Error("The table is empty.");
+  delete table[id];
+  Object.defineProperty(table, key, { value: record, enumerable: true });
+}
+
+const first = (table: Record<string, unknown> | undefined) => Object.values(table ?? {})[0] as Record<string, unknown>;
+
+const KEYED = [
+  ...["accounts", "clients", "webhooks", "numbers", "tokens", "idempotency"],
+  ...["messages", "inboundMessages", "events", "deliveries", "requests"],
+];
+
+type Break = (tables: Tables, state: StateExport) => void;
+const broken: [string, Break][] = [
+  ["of another version", (_, state) => Object.assign(state, { version: 2 })],
+  ["with an unknown table", (tables) => Object.assign(tables, { others: {} })],
+  ["without clients", (tables) => delete tables.clients],
+  ["with a record that does not fit", ({ numbers }) => Object.assign(first(numbers), { status: "no word" })],
+  ["with a number of no client", ({ numbers }) => Object.assign(first(numbers), { apiClientId: "x" })],
+  ["with a delivery of no event", ({ events }) => delete events?.evt_a8244c_000001],
+  ...KEYED.map((name): [string, Break] => [
+    `with a record of ${name} under another's id`,
+    (tables) => rename(tables[name], "other"),
+  ]),
+  ["with the id __proto__", (tables) => rename(tables.numbers, "__proto__")],
+  ["with a counter __proto__", (tables) => rename(tables.counters, "__proto__")],
+  ["with a client without its inbound webhook", (tables) => delete tables.webhooks?.["ac_main/inbound"]],
+  ["with a client without its delivery webhook", (tables) => delete tables.webhooks?.["ac_other/delivery"]],
+  ["without webhooks", (tables) => delete tables.webhooks],
+  ["with a target that is no URL", (tables) => Object.assign(first(tables.webhooks), { endpointUrl: "nowhere" })],
+  [
+    "with an override that is no URL",
+    (tables) => Object.assign(first(tables.numbers), { webhookInboundOverride: "x:y" }),
+  ],
+  [
+    "with a delivery's target that is no URL",
+    (tables) => Object.assign(first(tables.deliveries), { target: { url: "", secrets: null } }),
+  ],
+  ["with a kept answer of no status", (tables) => Object.assign(first(tables.idempotency), { status: 99 })],
+  ["with a kept answer that is no answer", (tables) => Object.assign(first(tables.idempotency), { body: "[" })],
+  ["with a kept answer of another shape", (tables) => Object.assign(first(tables.idempotency), { body: "{}" })],
+  ["with a time that no date can have", (tables) => Object.assign(tables.meta ?? {}, { now: 8_640_000_000_000_001 })],
+  ["with a counter at its end", (tables) => Object.assign(tables.counters ?? {}, { msg: Number.MAX_SAFE_INTEGER })],
+];
+
+describe("an import", () => {
+  it.each(broken)("refuses a state %s, and leaves everything as it was", async (_, breakIt) => {
+    const emulator = await start({ unspecified: { replay: "current" } });
+    const key = { "idempotency-key": "k-1" };
+    const token = await tokenOf(emulator);
+    const answer = await send(emulator, token, {}, key);
+    emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "x" });
+    const before = emulator.control.exportState();
+    const state = structuredClone(before);
+    breakIt(state.tables as Tables, state);
+    expect(() => emulator.control.importState(state)).toThrow(SetupError);
+    const { status, body } = await control(emulator, "POST", "/state", state);
+    expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
+    expect(emulator.control.exportState()).toEqual(before);
+    expect((await send(emulator, token, {}, key)).body).toEqual(answer.body);
+  });
+
+  it("takes nothing of a state that cannot be taken as a whole", async () => {
+    const emulator = await start();
+    await send(emulator, await tokenOf(emulator));
+    emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "x" });
+    const before = emulator.control.exportState();
+    const holding = (value: unknown) => {
+      const state = structuredClone(before);
+      first(state.tables.inboundMessages as Record<string, unknown>).media = [value];
+      return state;
+    };
+    for (const value of [JSON.parse("[".repeat(20_000) + "]".repeat(20_000)), () => 1, Symbol("x"), 1n]) {
+      expect(() => emulator.control.importState(holding(value))).toThrow(SetupError);
+      expect(emulator.control.exportState()).toEqual(before);
+    }
+    const text = JSON.stringify(holding("deep")).replace('"deep"', "[".repeat(20_000) + "]".repeat(20_000));
+    expect((await call(emulator, "POST", "/_emulator/state", { body: text })).status).toBe(400);
+    expect(emulator.control.exportState()).toEqual(before);
+  });
+
+  it.each<[string, (tables: Tables) => void, string]>([
+    [
+      "a field that does not fit",
+      ({ tokens }) => Object.assign(first(tokens), { expiresAt: "x" }),
+      '"tables.tokens.expiresAt": Invalid input: expected number, received string',
+    ],
+    [
+      "a field inside of a field",
+      ({ messages }) => Object.assign((first(messages).steps as Record<string, unknown>[])[0] ?? {}, { copies: "x" }),
+      '"tables.messages.steps.0.copies": Invalid input: expected number, received string',
+    ],
+    [
+      "a record that is none",
+      ({ idempotency = {} }) => Object.assign(idempotency, { "key-of-a-caller": 1 }),
+      '"tables.idempotency": Invalid input: expected object, received number',
+    ],
+    [
+      "a reference to nothing",
+      ({ tokens }) => Object.assign(first(tokens), { apiClientId: "nobody" }),
+      '"tokens.apiClientId" names no record of clients',
+    ],
+  ])("names the table and the field of %s, never the record: its id can be a token", async (_, breakIt, problem) => {
+    const emulator = await start();
+    await send(emulator, await tokenOf(emulator));
+    const state = structuredClone(emulator.control.exportState());
+    breakIt(state.tables as Tables);
+    const message = `The emulator did not export this state: ${problem}.`;
+    expect(() => emulator.control.importState(state)).toThrow(new SetupError("invalid_option", message));
+    expect((await control(emulator, "POST", "/state", state)).body.error.message).toBe(message);
+  });
+
+  it("takes back what was exported after a magic 500", async () => {
+    const { emulator, token } = await ready();
+    const key = { "idempotency-key": "k-1" };
+    const again = () => send(emulator, token, { to: ["+15005550011"] }, key);
+    expect((await again()).status).toBe(500);
+    const exported: StateExport = JSON.parse(JSON.stringify(emulator.control.exportState()));
+    emulator.control.importState(exported);
+    expect((await again()).status).toBe(202);
+  });
+});

@@ -1,14 +1,8 @@
 /** What happens to an outbound message, and when: the three lifecycles, the controls over them, and a restart in between. */
 import { describe, expect, it } from "vitest";
+import type { Emulator } from "../../src/emulator/index.ts";
 import { planSteps } from "../../src/emulator/messages/plan.ts";
-import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
-
-async function ready(options: Parameters<typeof start>[0] = {}) {
-  const emulator = await start(options);
-  return { emulator, token: await tokenOf(emulator) };
-}
-
-type Emulator = Awaited<ReturnType<typeof start>>;
+import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 /** Type and sequence of the events so far. */
 function story(emulator: Emulator, messageId?: string): string[] {

@@ -1,9 +1,7 @@
 /** The same seed and the same calls give the same logs, byte for byte. */
-import { createServer, type Server } from "node:http";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createEmulator, type EmulatorOptions, PROFILE_NAMES } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { listenOnLoopback } from "../support/loopback.ts";
 import { type Catcher, call, send, startCatcher, tokenOf } from "./support.ts";
 
 const MINUTE_MS = 60_000;
@@ -42,12 +40,6 @@ async function afternoon(catcher: Catcher, options: EmulatorOptions): Promise<st
   return logs.map((log) => JSON.stringify(log, null, 1)).join("\n");
 }
 
-async function listening(server: Server): Promise<string> {
-  const port = await listenOnLoopback(server);
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${port}/`;
-}
-
 /** Every third delivery of an event fails, whichever event comes first. */
 function failingByEvent(): Catcher["answer"] {
   const seen = new Map<string, number>();
@@ -65,44 +57,6 @@ describe("an emulator with a seed", () => {
     const first = await afternoon(catcher, { profile, seed: "one" });
     expect(await afternoon(catcher, { profile, seed: "one" })).toBe(first);
     expect(first.length).toBeGreaterThan(50_000);
-  });
-
-  it("repeats over HTTP on the same port, with a receiver that dates its answers", async () => {
-    let answers = 0;
-    const receiver = createServer((request, response) => {
-      response.setHeader("date", new Date(answers++ * 1_000).toUTCString());
-      request.resume().on("end", () => response.end("noted"));
-    });
-    const deliveryUrl = await listening(receiver);
-    const logs: string[] = [];
-    let port = 0;
-    for (let i = 0; i < 2; i++) {
-      const emulator = await createEmulator({ port, deliveryUrl, timestampClock: "emulator", logger: silentLogger });
-      port = Number(new URL(emulator.url).port);
-      const token = await tokenOf(emulator);
-      const sent = await fetch(`${emulator.url}/api/core/messages/send`, {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${token}`,
-          connection: "close",
-          "idempotency-key": "one",
-          "content-type": "application/json",
-        },
-        body: JSON.stringify({
-          sendFrom: emulator.fixtures.numbers.full,
-          to: ["+14155550123"],
-          messageType: "SMS",
-          externalReference: "order-1",
-        }),
-      });
-      expect(sent.status).toBe(202);
-      await emulator.clock.advance(10_000);
-      const { control } = emulator;
-      logs.push(JSON.stringify([control.requests(), control.events(), control.deliveries(), control.exportState()]));
-      await emulator.close();
-    }
-    expect(logs[1]).toBe(logs[0]);
-    expect(logs[0]).toContain('"state":"delivered"');
   });
 
   it("differs with another seed", async () => {

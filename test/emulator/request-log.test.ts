@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { redactedText } from "../../src/emulator/http/request-log.ts";
 import type { Emulator, RequestRecord } from "../../src/emulator/index.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
-import { call, send, start, tokenOf } from "./support.ts";
+import { call, ready, send, start, tokenOf } from "./support.ts";
 import { basic, credentials, FORM, form, GRANT, TOKEN_PATH } from "./token-calls.ts";
 
 const last = (emulator: Emulator): RequestRecord => {
@@ -22,8 +22,7 @@ function logged(emulator: Emulator): string {
 
 describe("the request log", () => {
   it("keeps who asked for what and what was answered", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const body = { city: "Fresno", state: "CA" };
     const called = await call(emulator, "POST", "/api/core/numbers/search?x=1", { token, body });
     expect(last(emulator)).toEqual({
@@ -58,8 +57,7 @@ describe("the request log", () => {
   });
 
   it("keeps flags and times whose names only sound like secrets", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     await call(emulator, "PATCH", "/api/core/webhooks/inbound", { token, body: { signingEnabled: true, secret: "a" } });
     await call(emulator, "PATCH", "/api/core/webhooks/inbound", { token, body: { signingEnabled: true, secret: "b" } });
     expect(last(emulator)).toMatchObject({
@@ -69,8 +67,7 @@ describe("the request log", () => {
   });
 
   it("keeps what an address says but its user name and password", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const webhookInboundOverride = "http://127.0.0.1:9/hooks@home?x=a@b#c@d";
     await call(emulator, "PATCH", "/api/core/numbers/num_000001", { token, body: { webhookInboundOverride } });
     expect(last(emulator).body).toEqual({ webhookInboundOverride });
@@ -85,8 +82,7 @@ describe("the request log", () => {
   });
 
   it("keeps 16 KiB of a body, and says that it was cut", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const text = "x".repeat(500_000);
     await send(emulator, token, { text });
     const { body } = last(emulator);
@@ -110,8 +106,7 @@ describe("the request log", () => {
   });
 
   it("bears any body without failing the call", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     for (const body of [
       '{"__proto__":{"secret":"x"},"toString":1}',
       `${'{"a":'.repeat(50_000)}`,
@@ -285,8 +280,7 @@ describe("a marked secret", () => {
     const lines: unknown[] = [];
     const keep = (...line: unknown[]) => void lines.push(line);
     const logger = { debug: keep, info: keep, warn: keep, error: keep };
-    const emulator = await start({ logger, clientSecret: MARK, webhookSecret: MARK });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ logger, clientSecret: MARK, webhookSecret: MARK });
     await form(emulator, { ...GRANT, client_id: "x", client_secret: MARK });
     await send(emulator, token);
     await emulator.clock.advance(60_000);
@@ -307,8 +301,7 @@ describe("the request log's bounds", () => {
   });
 
   it("keep 1 KiB of a header's name and value, and say that they were cut", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const value = "v".repeat(1024);
     const headers = { [`n${value}`]: "n", "x-long": `${value}vv`, "x-short": value };
     await call(emulator, "GET", "/api/core/whoami", { token, headers });
@@ -361,8 +354,7 @@ describe("the request log's bounds", () => {
   });
 
   it("keep a long body whole that is short without its secrets", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const body = { secret: "s".repeat(20_000), signingEnabled: true };
     await call(emulator, "PATCH", "/api/core/webhooks/inbound", { token, body });
     expect(last(emulator).body).toEqual({ secret: "[redacted]", signingEnabled: true });

@@ -4,7 +4,7 @@ import type { Emulator } from "../../src/emulator/index.ts";
 import { EndedQueue, type Ending } from "../../src/emulator/state/keeper.ts";
 import { Table } from "../../src/emulator/state/state.ts";
 import { MINUTE, type Stage } from "./delivery-support.ts";
-import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
+import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 /** Per table, the ids; an export is made without a call, so it adds nothing. */
 function idsOf(emulator: Emulator, name: string): string[] {
@@ -33,8 +33,7 @@ describe("option keep", () => {
   });
 
   it("keeps as many API calls, the newest", async () => {
-    const emulator = await start({ keep: 3, lifecycle: "instant" });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ keep: 3, lifecycle: "instant" });
     for (let i = 1; i <= 6; i++) await send(emulator, token);
     expect(idsOf(emulator, "requests")).toEqual(["5", "6", "7"]);
     await call(emulator, "GET", "/api/core/whoami", { token });
@@ -42,8 +41,7 @@ describe("option keep", () => {
   });
 
   it("keeps 10,000 idempotency keys, so that a small bound sends nothing twice (SND-17)", async () => {
-    const emulator = await start({ keep: 1, lifecycle: "instant" });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ keep: 1, lifecycle: "instant" });
     const first = await send(emulator, token, {}, { "idempotency-key": "k-1" });
     await sendMany(emulator, 2);
     expect((await send(emulator, token, {}, { "idempotency-key": "k-1" })).text).toBe(first.text);
@@ -108,26 +106,8 @@ describe("option keep", () => {
     expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000002", "msg_a8244c_000003"]);
   });
 
-  it("does not depend on whose attempt ended first", async () => {
-    const catcher = await startCatcher();
-    const answers: (() => void)[] = [];
-    catcher.answer = (_, response) => void answers.push(() => response.writeHead(200).end());
-    const emulator = await start({ keep: 2, inboundUrl: catcher.url });
-    for (const body of ["a", "b", "c", "d"]) emulator.control.inbound({ to: "num_000001", from: "+14155550123", body });
-    await expect.poll(() => answers.length).toBe(4);
-    for (const answer of answers.reverse()) {
-      answer();
-      const left = () => emulator.control.deliveries().filter(({ state }) => state === "pending").length;
-      const before = left();
-      await expect.poll(left).toBeLessThan(before);
-    }
-    await emulator.clock.idle();
-    expect(idsOf(emulator, "inboundMessages")).toEqual(["msg_a8244c_000003", "msg_a8244c_000004"]);
-  });
-
   it("drops a message that stays queued, for nothing more comes of it", async () => {
-    const emulator = await start({ keep: 2 });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ keep: 2 });
     for (let i = 0; i < 5; i++) await send(emulator, token, { to: ["+15005550004"] });
     await emulator.clock.idle();
     expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000004", "msg_a8244c_000005"]);

@@ -4,12 +4,7 @@ import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 import { createJournal } from "../../src/emulator/service.ts";
 import type { Delivery } from "../../src/emulator/state/records.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
-import { send, start, startCatcher, tokenOf } from "./support.ts";
-
-async function ready(options: EmulatorOptions) {
-  const emulator = await start(options);
-  return { emulator, token: await tokenOf(emulator) };
-}
+import { ready, send, startCatcher } from "./support.ts";
 
 const WHOLE = ["message.queued 1", "message.sent 2", "message.delivery 3"];
 

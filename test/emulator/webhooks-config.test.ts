@@ -1,7 +1,7 @@
 /** What an update makes of a webhook configuration, as a table over states, bodies and readings. */
 import { describe, expect, it } from "vitest";
 import { updateWebhookConfig, type WebhookFields } from "../../src/emulator/routes/webhooks.ts";
-import { previousSecretAt, type WebhookRecord } from "../../src/emulator/state/records.ts";
+import type { WebhookRecord } from "../../src/emulator/state/records.ts";
 import { type Readings, readingsFrom } from "../../src/emulator/unspecified.ts";
 
 const NOW = 1_767_225_600_000;
@@ -140,38 +140,9 @@ describe("updateWebhookConfig() with rejectRotationDuringOverlap (WHK-21)", () =
     expect(update(ROTATED, third, unspecified, refused.previousValidUntil - 1).result).toEqual(refused);
   });
 
-  it("refuses one to a generated secret too, and makes none", () => {
-    const { result, generated } = update(
-      ROTATED,
-      { signingEnabled: true },
-      { ...unspecified, secretGeneration: "everyPatch" },
-    );
-    expect(result.outcome).toBe("rotation_refused");
-    expect(generated).toBe(0);
-  });
-
-  it("takes it from the moment when the window has passed", () => {
-    const now = NOW - 3_600_000 + DAY;
-    expect(updated(ROTATED, third, unspecified, now)).toMatchObject({
-      currentSecret: "third",
-      previousSecret: "second",
-    });
-  });
-
   it("takes first secrets, the same secret and everything else", () => {
     expect(updated(EMPTY, third, unspecified).currentSecret).toBe("third");
     expect(updated(ROTATED, { signingEnabled: true, secret: "second" }, unspecified)).toEqual(ROTATED);
     expect(updated(ROTATED, { signingEnabled: false, enabled: true }, unspecified).enabled).toBe(true);
-  });
-});
-
-describe("previousSecretAt()", () => {
-  it.each([
-    ["none before a rotation", SIGNED, NOW, null],
-    ["the previous one inside the window", ROTATED, NOW, "first"],
-    ["the previous one a millisecond before its end", ROTATED, NOW - 3_600_000 + DAY - 1, "first"],
-    ["none at the window's end", ROTATED, NOW - 3_600_000 + DAY, null],
-  ])("gives %s (WHK-26)", (_, config, now, expected) => {
-    expect(previousSecretAt(config, now)).toBe(expected);
   });
 });

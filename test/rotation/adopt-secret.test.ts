@@ -86,11 +86,4 @@ describe("adoptSecret()", () => {
     expect(refused).toMatchObject({ name: "SetupError", fields: { option: "secret" } });
     expect(await secrets.read("delivery")).toBeNull();
   });
-
-  it("reads it as the store's encoding says (DLV-14)", async () => {
-    const secrets = memorySecrets({ encoding: "hex" });
-    const refused = await failureOf(adoptSecret({ kind: "delivery", secrets, secret: FIRST_SECRET }));
-    expect(refused).toMatchObject({ name: "SetupError", fields: { option: "secret" } });
-    expect(await adoptSecret({ kind: "delivery", secrets, secret: "0123456789abcdef".repeat(2) })).toBe(true);
-  });
 });

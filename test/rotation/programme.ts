@@ -51,7 +51,7 @@ function trialsOf(rotations: number): Trial[] {
 }
 
 /** What was found, and what must have happened for it to say something. */
-export function problemsOf(outcome: Outcome, { signing, isCareless = false }: Trial): string[] {
+function problemsOf(outcome: Outcome, { signing, isCareless = false }: Trial): string[] {
   const { events, attempts, turnedAway, unauthorized, bySlot } = outcome;
   if (isCareless) return unauthorized > 0 ? [] : ["a receiver that got the secret after the service refused nothing"];
   const problems = findings(outcome);

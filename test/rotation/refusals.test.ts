@@ -7,6 +7,7 @@ import {
   FIRST_SECRET,
   failureOf,
   HOUR_MS,
+  replacedInbound,
   type Setting,
   serviceSecret,
   startSetting,
@@ -100,10 +101,7 @@ describe("rotateSecret(), refused", () => {
   it.each([false, true])("never makes a ninth secret, those of both kinds counted; forced: %s", async (force) => {
     const setting = await startSetting();
     const now = setting.clock.now();
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: now + (index + 2) * HOUR_MS,
-    }));
+    const previous = replacedInbound(6, now + 2 * HOUR_MS);
     await setting.secrets.write("inbound", { current: "an-inbound-secret", previous, next: null, rotatedAt: null }, 0);
     const refused = await failureOf(rotateSecret({ ...setting.options, force }));
     expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: now + 2 * HOUR_MS } });
@@ -163,10 +161,7 @@ describe("rotateSecret(), refused", () => {
 
   it("counts a secret that both kinds share once", async () => {
     const setting = await startSetting();
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: setting.clock.now() + DAY_MS,
-    }));
+    const previous = replacedInbound(6, setting.clock.now() + DAY_MS);
     await setting.secrets.write("inbound", { current: FIRST_SECRET, previous, next: null, rotatedAt: null }, 0);
     await rotateSecret(setting.options);
     await expectAgreement(setting);
@@ -237,10 +232,7 @@ function interfering(
   const count = async (name: keyof typeof counts) => {
     counts[name] += 1;
     if (counts[name] !== at[name]) return;
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: clock.now() + DAY_MS,
-    }));
+    const previous = replacedInbound(6, clock.now() + DAY_MS);
     await secrets.write("inbound", { current: "an-inbound-secret", previous, next: null, rotatedAt: null }, 0);
   };
   return {

@@ -96,6 +96,14 @@ export async function whileTimePasses<T>(clock: FakeClock, work: Promise<T>, ste
   return work;
 }
 
+/** Secrets of the other kind that were replaced, the first of them until `validUntil`. */
+export function replacedInbound(count: number, validUntil: number) {
+  return Array.from({ length: count }, (_, index) => ({
+    secret: `a-replaced-inbound-secret-${index}`,
+    validUntil: validUntil + index * HOUR_MS,
+  }));
+}
+
 /** A receiver's heartbeat. */
 export function sightingOf(fields: Partial<ReceiverSighting>): ReceiverSighting {
   return { id: "a", host: "web-1", pid: 101, seenAt: 0, keyringVersion: "none", counters: {}, ...fields };
