@@ -30,6 +30,7 @@ async function spoilt(action: Action, unspecified = {}) {
   return { bad, good };
 }
 
+const ENCODINGS = ["hex", "HEX", "base64", "base64url", "sha256=hex", "v1=hex"] as const;
 const signedRight = (caught: Caught) => signatureOf(caught) === mac(SECRET, caught).toString("hex");
 const isUtf8 = ({ raw }: Caught) => Buffer.from(raw.toString("utf8")).equals(raw);
 
@@ -49,7 +50,7 @@ describe("faults of one attempt", () => {
     expect(JSON.parse(bad.text).eventType).toBe("message.inbound");
   });
 
-  it.each(["hex", "HEX", "base64", "base64url", "sha256=hex", "v1=hex"] as const)(
+  it.each(ENCODINGS)(
     "badSignature: of the right form (%s), but wrong",
     async (signatureEncoding) => {
       const { bad, good } = await spoilt({ type: "badSignature" }, { signatureEncoding });
@@ -82,7 +83,7 @@ describe("faults of one attempt", () => {
   });
 
   it.each(["utf8", "base64", "hex"] as const)(
-    "wrongSecret: of the right form, by no known key (%s)",
+    "wrongSecret: in form, by no known key (%s)",
     async (secretEncoding) => {
       const { bad, good } = await spoilt({ type: "wrongSecret" }, { secretEncoding });
       expect(signatureOf(bad)).toMatch(/^[0-9a-f]{64}$/);

@@ -120,7 +120,7 @@ describe("capabilities", () => {
   ] as const;
 
   it.each(ROUTES)(
-    "can be enforced: %s for %s %s, which 403 says, and only then (AUT-10)",
+    "matter only when enforced: %s for %s %s (AUT-10)",
     async (capability, method, path) => {
       const others = ROUTES.map(([name]) => name).filter((name) => name !== capability);
       for (const enforced of [false, true]) {

@@ -1,49 +1,24 @@
 import { describe, expect, it } from "vitest";
-import {
-  BEGIN,
-  configure,
-  expectSigned,
-  newest,
-  receive,
-  signatureOf,
-  stage,
-  timestampOf,
-} from "./delivery-support.ts";
-import { call, ready, send, start, startCatcher, tokenOf } from "./support.ts";
+import { BEGIN, configure, expectSigned, newest, receive, signatureOf, stage, timestampOf } from "./delivery-support.ts";
+import type { Emulator } from "../../src/emulator/index.ts";
+import { call, ready, send, startCatcher, tokenOf } from "./support.ts";
 
 const OTHER_SECRET = "secret-of-the-other-kind";
 
-async function override(emulator: Parameters<typeof tokenOf>[0], fields: Record<string, unknown>) {
-  const token = await tokenOf(emulator);
-  const path = `/api/core/numbers/${emulator.fixtures.numbers.full}`;
-  expect((await call(emulator, "PATCH", path, { token, body: fields })).status).toBe(200);
-}
+const override = ({ control, fixtures }: Emulator, fields: Parameters<Emulator["control"]["updateNumber"]>[1]) =>
+  control.updateNumber(fixtures.numbers.full, fields);
 
 describe("deliveries: targets", () => {
-  it("sends inbound events to the inbound target and outbound ones to the delivery target (DLV-1)", async () => {
-    const [inbound, delivery] = [await startCatcher(), await startCatcher()];
-    const emulator = await start({ inboundUrl: inbound.url, deliveryUrl: delivery.url, lifecycle: "instant" });
-    await receive(emulator);
-    await send(emulator, await tokenOf(emulator));
-    await emulator.clock.idle();
-    expect(inbound.caught.map(({ event }) => event.eventType)).toEqual(["message.inbound"]);
-    expect(delivery.caught.map(({ event }) => event.eventType)).toEqual([
-      "message.queued",
-      "message.sent",
-      "message.delivery",
-    ]);
-  });
-
   it("prefers the number's override, per kind, and returns to the default without it (DLV-2)", async () => {
     const { emulator, catcher } = await stage({ lifecycle: "manual" });
     const own = await startCatcher();
-    await override(emulator, { webhookInboundOverride: own.url });
+    override(emulator, { webhookInboundOverride: own.url });
     await receive(emulator);
     await send(emulator, await tokenOf(emulator));
     await emulator.clock.idle();
     expect(own.caught.map(({ event }) => event.eventType)).toEqual(["message.inbound"]);
     expect(catcher.caught.map(({ event }) => event.eventType)).toEqual(["message.queued"]);
-    await override(emulator, { webhookInboundOverride: null, webhookDeliveryOverride: own.url });
+    override(emulator, { webhookInboundOverride: null, webhookDeliveryOverride: own.url });
     await receive(emulator);
     await send(emulator, await tokenOf(emulator));
     await emulator.clock.idle();
@@ -55,7 +30,7 @@ describe("deliveries: targets", () => {
     const { emulator, catcher } = await stage();
     const own = await startCatcher();
     await configure(emulator, "inbound", { enabled: false });
-    await override(emulator, { webhookInboundOverride: own.url });
+    override(emulator, { webhookInboundOverride: own.url });
     const { state } = await receive(emulator);
     expect(state).toBe("delivered");
     expect(catcher.caught).toEqual([]);
@@ -66,7 +41,7 @@ describe("deliveries: targets", () => {
     const { emulator, catcher } = await stage({ unspecified: { overrideSigning: "unsigned" } });
     const own = await startCatcher();
     await receive(emulator);
-    await override(emulator, { webhookInboundOverride: own.url });
+    override(emulator, { webhookInboundOverride: own.url });
     await receive(emulator);
     expectSigned(catcher.caught[0]);
     expect([signatureOf(own.caught[0]), timestampOf(own.caught[0])]).toEqual([undefined, undefined]);
@@ -137,9 +112,8 @@ describe("deliveries: the request and its log", () => {
 
   it("has another method and content type where those are the readings (DLV-11)", async () => {
     const contentType = "application/vnd.service+json; charset=utf-8";
-    const { emulator, catcher } = await stage({
-      unspecified: { "webhooks.method": "PUT", "webhooks.contentType": contentType },
-    });
+    const unspecified = { "webhooks.method": "PUT", "webhooks.contentType": contentType } as const;
+    const { emulator, catcher } = await stage({ unspecified });
     await receive(emulator);
     expect(catcher.caught[0]).toMatchObject({ method: "PUT", headers: { "content-type": contentType } });
   });
@@ -199,25 +173,21 @@ describe("deliveries: the request and its log", () => {
   });
 });
 
-const MINUTE_MS = 60_000;
-
 describe("clock.advance()", () => {
   it("shows a call from a webhook the time of that webhook (DLV-20)", async () => {
     const catcher = await startCatcher();
     const { emulator, token } = await ready({ deliveryUrl: catcher.url });
     const calledAt = new Map<string, number>();
     catcher.answer = ({ event }, response) => {
+      const answer = () => {
+        calledAt.set(`${event.messageId} ${event.sequence}`, emulator.clock.now());
+        response.end();
+      };
       // As long as a busy receiver takes, longer for earlier messages.
-      setTimeout(
-        () => {
-          calledAt.set(`${event.messageId} ${event.sequence}`, emulator.clock.now());
-          response.end();
-        },
-        20 - (Number(event.data.externalReference) % 20),
-      );
+      setTimeout(answer, 20 - (Number(event.data.externalReference) % 20));
     };
     for (let i = 0; i < 10; i++) await send(emulator, token, { externalReference: String(i) });
-    await emulator.clock.advance(2 * MINUTE_MS);
+    await emulator.clock.advance(120_000);
     const events = emulator.control.events();
     expect(events).toHaveLength(30);
     for (const { messageId, sequence, occurredAt } of events) {

@@ -65,7 +65,7 @@ describe("docs/emulator.md", () => {
   });
 
   it.skipIf(spawnSync("curl", ["--version"]).error !== undefined)(
-    "shows a call of the control API that works",
+    "shows a control call that works",
     async () => {
       const emulator = await start({ port: 0 });
       const [, command = ""] = /^```sh\n(curl [^`]*\/_emulator\/inbound[^`]*)^```$/m.exec(guide) ?? [];

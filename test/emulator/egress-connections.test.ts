@@ -29,12 +29,9 @@ const addressesOf =
     addresses.map((address) => ({ address, family: address.includes(":") ? 6 : 4 }));
 
 /** This machine's own address beyond loopback, which it can both listen on and must not reach. */
-const own = Object.values(networkInterfaces())
-  .flatMap((list) => list ?? [])
-  .find(({ internal, address }) => !internal && !address.startsWith("fe80"));
-const ownPrivate = Object.values(networkInterfaces())
-  .flatMap((list) => list ?? [])
-  .find(({ internal, address }) => !internal && /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|f[cd])/.test(address));
+const outer = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).filter(({ internal }) => !internal));
+const own = outer.find(({ address }) => !address.startsWith("fe80"));
+const ownPrivate = outer.find(({ address }) => /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|f[cd])/.test(address));
 
 describe("a literal address that is not allowed", () => {
   it.each([
@@ -50,28 +47,17 @@ describe("a literal address that is not allowed", () => {
 
 describe("a name", () => {
   it.each([
-    [["169.254.169.254"]],
-    [["::ffff:169.254.169.254"]],
-    [["fe80::1%eth0"]],
-    [["fd00:ec2::254"]],
-    [["10.0.0.1"]],
-    [["8.8.8.8"]],
-    [["0.0.0.0"]],
-    [["127.0.0.1", "10.0.0.1"]],
-    [["10.0.0.1", "127.0.0.1"]],
-    [["::1", "169.254.169.254", "127.0.0.1"]],
-    [["not an address"]],
-    [["0177.0.0.1"]],
-    [[]],
+    ...["169.254.169.254", "::ffff:169.254.169.254", "fe80::1%eth0", "fd00:ec2::254", "10.0.0.1", "8.8.8.8", "0.0.0.0"],
+    ...["127.0.0.1 10.0.0.1", "10.0.0.1 127.0.0.1", "::1 169.254.169.254 127.0.0.1", "not-an-address", "0177.0.0.1", ""],
   ])("of %j leads to no connection", async (addresses) => {
-    const transport = transportWith({ resolve: addressesOf(...addresses) });
+    const transport = transportWith({ resolve: addressesOf(...addresses.split(" ").filter(Boolean)) });
     const attempts = watchAttempts();
     expect(await transport.send(outgoing("http://receiver.test/"))).toEqual(BLOCKED);
     expect(attempts).toEqual({ addresses: [], sockets: 1 });
   });
 
   it.skipIf(own === undefined).each(["http", "https"])(
-    "of this machine's outer address is not reached by %s",
+    "of an outer address is not reached by %s",
     async (scheme) => {
       const { address = "" } = own ?? {};
       const { port, connections } = await rawReceiver((socket) => socket.write(OK), address);
@@ -110,7 +96,7 @@ describe("a name", () => {
 });
 
 describe("an allowed address", () => {
-  it.each(["127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "127.0.0.1."])(
+  it.each(["127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "127.0.0.1."])(
     "is reached as %s",
     async (host) => {
       const { port, got } = await receiver();
@@ -147,7 +133,7 @@ describe("the connected address", () => {
   };
 
   it.skipIf(own === undefined).each(["http", "https"])(
-    "is checked before a byte of %s goes over it",
+    "is checked before a byte of %s",
     async (scheme) => {
       const { address = "" } = own ?? {};
       const { port, connections, texts } = await rawReceiver((socket) => socket.write(OK), address);

@@ -80,7 +80,8 @@ describe("createEgressGuard()", () => {
   describe.each(Object.entries(guards).map(([name, guard], index) => ({ name, guard, index })))(
     "with $name",
     ({ guard, index }) => {
-      it.each(HOSTS.map(([what, reached, hosts]) => ({ what, reached: reached[index], hosts })))(
+      const rows = HOSTS.map(([what, reached, hosts]) => ({ what, reached: reached[index], hosts }));
+      it.each(rows)(
         "reaches $what: $reached",
         ({ hosts, reached }) => {
           for (const host of hosts) {
@@ -115,7 +116,7 @@ describe("createEgressGuard()", () => {
         expect(guard.refusalOf(url)).toBe(reason);
       });
 
-      it.each(["localhost", "localhost.", "receiver.test", "metadata.google.internal", "127.0.0.1.nip.io"])(
+      it.each(["localhost", "metadata.google.internal", "127.0.0.1.nip.io"])(
         "leaves %s to its look-up",
         (name) => {
           expect(guard.refusalOf(`http://${name}/`)).toBeNull();
@@ -139,7 +140,7 @@ describe("createEgressGuard()", () => {
           (address) => [address, true] as const,
         ),
       ])(
-        "takes %s, as look-ups and sockets write it, for the address that it is, whatever its zone: %s",
+        "takes %s, as look-ups and sockets write it, for the address that it is: %s",
         (address, allowed) => {
           expect(guard.isAddressAllowed(address)).toBe(allowed);
         },

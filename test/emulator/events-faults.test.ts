@@ -81,21 +81,6 @@ describe("a fault on an event", () => {
     expect(added(extra, plain).concat(added(extra.data, plain.data))).toEqual([]);
     expect(parseEvent(catcher.caught[1]?.raw)).toMatchObject({ ok: true });
   });
-
-  it("adds up with others", async () => {
-    const { emulator, token, types, catcher } = await ready({ type: "duplicate" }, "message.queued");
-    const match = { webhook: true, eventType: "message.queued" } as const;
-    for (const action of [
-      { type: "extraFields" },
-      { type: "unknownEventType" },
-      { type: "delay", ms: 20_000 },
-    ] as const)
-      emulator.control.faults.add({ match, action });
-    await send(emulator, token);
-    await emulator.clock.advance(20_000);
-    expect(types()).toEqual(["message.sent", "message.delivery", "message.buffered", "message.buffered"]);
-    expect(catcher.caught[3]?.event).toMatchObject({ schemaVersion: "0.3.0", eventType: "message.buffered" });
-  });
 });
 
 describe("the fault eventBeforeResponse", () => {

@@ -70,7 +70,7 @@ describe("ids", () => {
   });
 });
 
-it("chances are the seed's alone, whenever time started", async () => {
+it("chances are the seed's alone, whenever time started, and others for each message", async () => {
   const plans = async (startAt: number) => {
     const emulator = await start({ startAt });
     for (let i = 0; i < 3; i++) await send(emulator, await tokenOf(emulator));
@@ -79,5 +79,7 @@ it("chances are the seed's alone, whenever time started", async () => {
       .map((message) => ("steps" in message ? message.steps : []))
       .map((steps) => steps.map(({ at }) => (at ?? 0) - startAt));
   };
-  expect(await plans(5_000)).toEqual(await plans(9_000));
+  const first = await plans(5_000);
+  expect(await plans(9_000)).toEqual(first);
+  expect(new Set(first.map(String)).size).toBe(3);
 });

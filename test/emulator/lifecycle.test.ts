@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
 import { planSteps } from "../../src/emulator/messages/plan.ts";
-import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
+import { call, ready, send, start, startAgain, startCatcher } from "./support.ts";
 
 /** Type and sequence of the events so far. */
 function story(emulator: Emulator, messageId?: string): string[] {
@@ -47,21 +47,6 @@ describe("the realistic lifecycle", () => {
     expect(sent).toBeLessThanOrEqual(2_000);
     expect(delivery).toBeGreaterThan(sent ?? 0);
     expect(delivery).toBeLessThanOrEqual(10_000);
-  });
-
-  it("has other times for other messages, and the same ones for the same seed", async () => {
-    const times = async (seed: string) => {
-      const { emulator, token } = await ready({ seed });
-      await send(emulator, token, { to: ["+14155550123", "+14155550124", "+14155550125"] });
-      await emulator.clock.advance(10_000);
-      return emulator.control
-        .events({ eventType: "message.sent" })
-        .map(({ messageId, occurredAt }) => [messageId, occurredAt]);
-    };
-    const first = await times("a");
-    expect(new Set(first.map(([, at]) => at)).size).toBe(3);
-    expect(await times("a")).toEqual(first);
-    expect(await times("b")).not.toEqual(first);
   });
 
   it.each([
@@ -150,17 +135,6 @@ describe("a message in between", () => {
     await second.clock.advance(86_400_000);
     expect(story(second)).toEqual(["message.queued 1"]);
     expect(second.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent" });
-  });
-
-  it("is nothing after a reset", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    emulator.control.reset();
-    await emulator.clock.advance(10_000);
-    expect(story(emulator)).toEqual([]);
-    const { body } = await send(emulator, await tokenOf(emulator));
-    await emulator.clock.advance(10_000);
-    expect(story(emulator, body.results[0].messageId)).toEqual(WHOLE);
   });
 });
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { listen as listenWith, writeResponse } from "../../src/emulator/http/listener.ts";
+import { writeResponse } from "../../src/emulator/http/listener.ts";
 import type { Emulator } from "../../src/emulator/index.ts";
 import { connectTo, listen, readAll } from "./raw-socket.ts";
 import { tokenOf } from "./support.ts";
@@ -62,34 +62,6 @@ describe("bodies over a socket", () => {
 });
 
 describe("answers that are streams", () => {
-  it("sends each piece at once, and ends the stream when its reader leaves", async () => {
-    const emulator = await listen();
-    let controller: ReadableStreamDefaultController<string> | undefined;
-    let cancelled = false;
-    const stream = () =>
-      new ReadableStream<string>({
-        start: (given) => {
-          controller = given;
-        },
-        cancel: () => {
-          cancelled = true;
-        },
-      });
-    const handle = async () => new Response(stream().pipeThrough(new TextEncoderStream()));
-    const ground = { settings: { host: "127.0.0.1" } } as Parameters<typeof listenWith>[1];
-    const listener = await listenWith(handle, ground, 0);
-    const socket = await connectTo({ ...emulator, url: `http://127.0.0.1:${listener.port}` });
-    socket.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    expect(String((await once(socket, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /); // The head comes before any piece.
-    for (const piece of ["one", "two"]) {
-      controller?.enqueue(piece);
-      expect(String((await once(socket, "data"))[0])).toContain(piece);
-    }
-    socket.destroy();
-    await expect.poll(() => cancelled).toBe(true);
-    await listener.close();
-  });
-
   it("leaves no listener behind, however often it waits for its reader", async () => {
     const listeners: number[] = [];
     let outgoing: ServerResponse | undefined;

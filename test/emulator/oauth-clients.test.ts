@@ -129,7 +129,7 @@ describe("an OAuth client library", () => {
   });
 
   it.each(WAYS)(
-    "$library is refused by $by with a wrong secret, and reads why (TOK-8, TOK-12, TOK-21)",
+    "$library is refused by $by with a wrong secret (TOK-8, TOK-12, TOK-21)",
     async ({ obtain }) => {
       const emulator = await listen(OPTIONS);
       const error = await failureOf(obtain(emulator, { clientId: emulator.clientId, clientSecret: "wrong" }));

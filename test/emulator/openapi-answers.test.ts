@@ -150,7 +150,7 @@ const CALLS: readonly ((client: Client, sendFrom: string) => Promise<unknown>)[]
 const seen = new Set<string>();
 
 describe.each(SCENES)("docs/openapi.json, $name", ({ options, fits, calls }) => {
-  it("holds for each call and each answer", async () => {
+  it("holds for each call and each answer (GEN-2, NUM-5, UPD-13, SEA-9, SND-21)", async () => {
     const emulator = await start(options);
     for (const call of calls) {
       const made = await play(emulator, call);

@@ -27,6 +27,7 @@ describe("an option", () => {
     ...rows("allowPrivateTargets", ["10.0.0.0/8", [10], null]),
     ...rows("allowPublicTargets", [1]),
     ...rows("unspecified", [null], /unspecified/),
+    ...rows("unspecified", [{ rejectionCode: "opted out" }], /rejectionCode/),
     ...rows("magic", ["no", null]),
     ...rows(
       "clientId",
@@ -66,7 +67,7 @@ describe("an option", () => {
 
 describe("option host", () => {
   it.each(["0.0.0.0", "::", "192.168.1.5", "my-host.example"])(
-    "asks beyond loopback for a token and a seed: %s",
+    "needs token and seed beyond loopback: %s",
     (host) => {
       expect(() => given({ host, seed: "ours" })).toThrow(/"controlToken" is required/);
       expect(() => given({ host, controlToken: "t" })).toThrow(/"seed" is required/);

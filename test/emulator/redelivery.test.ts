@@ -1,19 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { countOf, withAttempt } from "../../src/emulator/delivery/attempt.ts";
 import type { Attempt } from "../../src/emulator/state/records.ts";
-import {
-  BEGIN,
-  configure,
-  expectSigned,
-  MINUTE,
-  mac,
-  newest,
-  receive,
-  SECRET,
-  signatureOf,
-  stage,
-  timestampOf,
-} from "./delivery-support.ts";
+import { BEGIN, configure, expectSigned, mac, MINUTE, newest, receive, SECRET, signatureOf, stage, timestampOf } from "./delivery-support.ts";
 import { call } from "./support.ts";
 
 const NEXT = "next-secret-of-the-tests";
@@ -199,26 +187,6 @@ describe("withAttempt()", () => {
 });
 
 describe("a delivery", () => {
-  it("shows how many attempts it no longer has, also after an import", async () => {
-    const { emulator, catcher } = await stage();
-    catcher.answer = (_, response) => void response.writeHead(500).end("z".repeat(20_000));
-    const { deliveryId } = await receive(emulator);
-    for (let i = 0; i < 101; i++) await emulator.control.redeliver(deliveryId);
-    await emulator.clock.advance(81 * MINUTE);
-    const { attempts, droppedAttempts } = newest(emulator);
-    expect([attempts.length, droppedAttempts]).toEqual([100, 6]);
-    expect(attempts.filter(({ trigger }) => trigger === "schedule")).toHaveLength(5);
-    expect(
-      attempts
-        .map(({ responseBody }) => responseBody.length)
-        .sort((a, b) => a - b)
-        .slice(-2),
-    ).toEqual([1_024, 16_384]);
-    const copy = await stage();
-    copy.emulator.control.importState(emulator.control.exportState());
-    expect(newest(copy.emulator)).toEqual(newest(emulator));
-  });
-
   it("is signed with its secrets in turn however many attempts it had (DLV-16)", async () => {
     const { emulator, catcher } = await stage({ unspecified: { overlapSigning: "alternate" } });
     await configure(emulator, "inbound", { secret: "the-next-secret-of-the-tests" });

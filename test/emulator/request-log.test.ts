@@ -104,23 +104,6 @@ describe("the request log", () => {
     await call(emulator, "GET", "/api/core/whoami");
     expect(last(emulator).body).toBe("");
   });
-
-  it("bears any body without failing the call", async () => {
-    const { emulator, token } = await ready();
-    for (const body of [
-      '{"__proto__":{"secret":"x"},"toString":1}',
-      `${'{"a":'.repeat(50_000)}`,
-      `{"a":${"[".repeat(50_000)}${"]".repeat(50_000)}}`,
-      "\u0000",
-      "%",
-      "&&=&",
-    ]) {
-      for (const headers of [FORM, {}]) {
-        const { status } = await call(emulator, "POST", "/api/core/messages/send", { token, body, headers });
-        expect(status).toBe(400);
-      }
-    }
-  });
 });
 
 it("redactedText() takes a time that grows with the text's length, and no faster", () => {

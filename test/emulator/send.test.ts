@@ -188,15 +188,12 @@ describe("a send request that does not fit", () => {
 });
 
 describe("Idempotency-Key", () => {
-  it.each([[{}], [{ "idempotency-key": "" }], [{ "idempotency-key": "  " }]])(
-    "must be there: %j gets 400 (SND-1)",
-    async (headers) => {
-      const { emulator, token } = await ready();
-      const { status, body } = await send(emulator, token, {}, headers);
-      expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
-      expect(emulator.control.messages()).toEqual([]);
-    },
-  );
+  it.each([undefined, "", "  "])("must be there: %j gets 400 (SND-1)", async (key) => {
+    const { emulator, token } = await ready();
+    const { status, body } = await send(emulator, token, {}, key === undefined ? {} : { "idempotency-key": key });
+    expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
+    expect(emulator.control.messages()).toEqual([]);
+  });
 });
 
 describe("the sending number", () => {

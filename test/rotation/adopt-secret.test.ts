@@ -16,7 +16,7 @@ describe("adoptSecret()", () => {
   });
 
   it.each([FIRST_SECRET, ANOTHER])(
-    "changes nothing at the next start, whatever is given, before and after a rotation: %s (RCV-9)",
+    "changes nothing later, whatever is given: %s (RCV-9)",
     async (secret) => {
       const setting = await startSetting();
       for (const _ of ["before", "after"]) {

@@ -32,7 +32,7 @@ const CASES: readonly Case[] = [
 
 describe("rotateSecret(), twice at once", () => {
   it.each(CASES)(
-    `ends with one current secret, which the service has, in ${ORDERS} orders: %j (WHK-18, WHK-21)`,
+    `ends with the service's current secret in ${ORDERS} orders: %j (WHK-18, WHK-21)`,
     async (given) => {
       const outcomes = new Set<string>();
       for (let seed = 0; seed < ORDERS; seed++) for (const each of await twice(given, seed)) outcomes.add(each);
@@ -125,7 +125,7 @@ describe("rotateSecret(), twice at once", () => {
 
 describe("rotateSecret(), more than twice at once", () => {
   it.each([3, 4])(
-    `ends with what the service has, %i times with lost answers, in ${LOSSY_ORDERS} orders (WHK-18, WHK-20, WHK-21)`,
+    "agrees with the service, %i at once, answers lost (WHK-18, WHK-20, WHK-21)",
     async (callers) => {
       const wrong: number[] = [];
       for (let order = 0; order < LOSSY_ORDERS; order++) {

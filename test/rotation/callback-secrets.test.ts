@@ -96,7 +96,7 @@ describe("callbackSecrets()", () => {
   });
 
   it.each(["load", "save", "receivers"])(
-    "wraps what `%s` throws, with its name, code and place, and nothing else of it",
+    "wraps what `%s` throws: its name, code and place only",
     async (name) => {
       const thrown = Object.assign(new TypeError(`permission denied: ${SECRET}`, { cause: SECRET }), {
         code: "ECONNRESET",

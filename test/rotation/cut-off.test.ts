@@ -33,7 +33,7 @@ describe("rotateSecret(), cut off", () => {
   });
 
   it.each([1, 2, 3, 4, 5, 6, 7, 8, 9])(
-    "throws the reason of its signal between two steps, and is resumed: read %i",
+    "throws its signal's reason, and is resumed: read %i",
     async (count) => {
       const setting = await startSetting();
       const reason = new Error("the process ends");

@@ -13,7 +13,7 @@ const ENCODINGS = ["utf8", "base64", "hex"] as const;
 
 describe("a secret store with an encoding", () => {
   it.each(ENCODINGS)(
-    "verifies a service that reads secrets as %s, adopted and rotated (DLV-14, RCV-9)",
+    "verifies a service whose secrets are %s, adopted and rotated (DLV-14, RCV-9)",
     async (name) => {
       const catcher = await startCatcher();
       const secret = randomBytes(32).toString(name === "hex" ? "hex" : "base64");

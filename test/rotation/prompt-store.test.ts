@@ -77,7 +77,7 @@ describe("rotateSecret(), with a store that does not answer", () => {
   });
 
   it.each(LAST_WRITES)(
-    "does not lose a secret of the service's own to a write that %s without an answer (WHK-18)",
+    "loses no secret of the service's own to a write that %s (WHK-18)",
     async (_, isKept) => {
       const setting = await startSetting(GENERATING);
       const controller = new AbortController();

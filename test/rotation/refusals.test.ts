@@ -203,7 +203,7 @@ describe("rotateSecret(), after a rotation that its store does not know", () => 
   });
 
   it.each([undefined, null, 0])(
-    "goes on where the service shows no rotation any more: %s (WHK-16)",
+    "goes on where the service shows no rotation: %s (WHK-16)",
     async (rotatedAt) => {
       const setting = await startSetting();
       await rotateSecret(setting.options);

@@ -53,7 +53,7 @@ describe("rotateSecret(), not rotated", () => {
   });
 
   it.each([undefined, null, 0])(
-    "says so when a secret was replaced and rotatedAt is %s, before and after (WHK-2, WHK-16)",
+    "says so when rotatedAt is %s before and after (WHK-2, WHK-16)",
     async (rotatedAt) => {
       const setting = await startSetting();
       const options = withOutcome(setting, { rotatedAt });
@@ -63,7 +63,7 @@ describe("rotateSecret(), not rotated", () => {
   );
 
   it.each([{ rotatedAt: undefined }, { hasCurrentSecret: false }])(
-    "looks once more before it says so: %j (WHK-2)",
+    "looks once more: %j (WHK-2)",
     async (fields) => {
       const setting = await startSetting();
       const { rotatedAt } = await rotateSecret(withConfig(setting, "update", fields));
@@ -142,7 +142,7 @@ describe("rotateSecret(), answers of another shape", () => {
   });
 
   it.each(["elevenbytes", "fifteen bytes.."])(
-    "refuses %j, which no receiver takes (WHK-18, WHK-24)",
+    "refuses %j, that no receiver takes (WHK-18, WHK-24)",
     async (secret) => {
       const setting = await startSetting();
       const refused = await failureOf(rotateSecret(generating(setting, secret)));
