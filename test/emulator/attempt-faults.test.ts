@@ -50,21 +50,18 @@ describe("faults of one attempt", () => {
     expect(JSON.parse(bad.text).eventType).toBe("message.inbound");
   });
 
-  it.each(ENCODINGS)(
-    "badSignature: of the right form (%s), but wrong",
-    async (signatureEncoding) => {
-      const { bad, good } = await spoilt({ type: "badSignature" }, { signatureEncoding });
-      const form = /^((?:sha256|v1)=)?([\w+/-]{43,64}=?)$/;
-      const [, prefix, digits] = form.exec(String(signatureOf(bad))) ?? [];
-      expect(String(signatureOf(bad))).toHaveLength(String(signatureOf(good)).length);
-      expect(prefix).toBe(form.exec(String(signatureOf(good)))?.[1]);
-      const encoding = signatureEncoding.startsWith("base64") ? (signatureEncoding as "base64") : "hex";
-      const bytes = Buffer.from(String(digits), encoding);
-      expect(bytes).toHaveLength(32);
-      expect(bytes.equals(mac(SECRET, bad))).toBe(false);
-      expect(bytes.subarray(1).equals(mac(SECRET, bad).subarray(1))).toBe(true);
-    },
-  );
+  it.each(ENCODINGS)("badSignature: of the right form (%s), but wrong", async (signatureEncoding) => {
+    const { bad, good } = await spoilt({ type: "badSignature" }, { signatureEncoding });
+    const form = /^((?:sha256|v1)=)?([\w+/-]{43,64}=?)$/;
+    const [, prefix, digits] = form.exec(String(signatureOf(bad))) ?? [];
+    expect(String(signatureOf(bad))).toHaveLength(String(signatureOf(good)).length);
+    expect(prefix).toBe(form.exec(String(signatureOf(good)))?.[1]);
+    const encoding = signatureEncoding.startsWith("base64") ? (signatureEncoding as "base64") : "hex";
+    const bytes = Buffer.from(String(digits), encoding);
+    expect(bytes).toHaveLength(32);
+    expect(bytes.equals(mac(SECRET, bad))).toBe(false);
+    expect(bytes.subarray(1).equals(mac(SECRET, bad).subarray(1))).toBe(true);
+  });
 
   it("badSignature: neither of two is right", async () => {
     const { emulator, catcher } = await stage({
@@ -82,14 +79,11 @@ describe("faults of one attempt", () => {
     ]);
   });
 
-  it.each(["utf8", "base64", "hex"] as const)(
-    "wrongSecret: in form, by no known key (%s)",
-    async (secretEncoding) => {
-      const { bad, good } = await spoilt({ type: "wrongSecret" }, { secretEncoding });
-      expect(signatureOf(bad)).toMatch(/^[0-9a-f]{64}$/);
-      expect([signedRight(bad), signedRight(good)]).toEqual([false, true]);
-    },
-  );
+  it.each(["utf8", "base64", "hex"] as const)("wrongSecret: in form, by no known key (%s)", async (secretEncoding) => {
+    const { bad, good } = await spoilt({ type: "wrongSecret" }, { secretEncoding });
+    expect(signatureOf(bad)).toMatch(/^[0-9a-f]{64}$/);
+    expect([signedRight(bad), signedRight(good)]).toEqual([false, true]);
+  });
 
   it.each(["timestamp", "signature"] as const)("missingHeader: %s (RCV-2)", async (header) => {
     const { bad, good } = await spoilt({ type: "missingHeader", header });

@@ -119,20 +119,17 @@ describe("capabilities", () => {
     ["numbers:update", "PATCH", "/api/core/numbers/num_000001"],
   ] as const;
 
-  it.each(ROUTES)(
-    "matter only when enforced: %s for %s %s (AUT-10)",
-    async (capability, method, path) => {
-      const others = ROUTES.map(([name]) => name).filter((name) => name !== capability);
-      for (const enforced of [false, true]) {
-        const emulator = await start({ unspecified: { "capabilities.enforce": enforced } });
-        const asked = { token: await tokenOf(emulator), body: method === "GET" ? undefined : {} };
-        expect((await call(emulator, method, path, asked)).status).toBe(200);
-        emulator.control.updateClient("ac_main", { capabilities: others });
-        const { status, body } = await call(emulator, method, path, asked);
-        expect([status, body.error?.code]).toEqual(enforced ? [403, "FORBIDDEN"] : [200, undefined]);
-      }
-    },
-  );
+  it.each(ROUTES)("matter only when enforced: %s for %s %s (AUT-10)", async (capability, method, path) => {
+    const others = ROUTES.map(([name]) => name).filter((name) => name !== capability);
+    for (const enforced of [false, true]) {
+      const emulator = await start({ unspecified: { "capabilities.enforce": enforced } });
+      const asked = { token: await tokenOf(emulator), body: method === "GET" ? undefined : {} };
+      expect((await call(emulator, method, path, asked)).status).toBe(200);
+      emulator.control.updateClient("ac_main", { capabilities: others });
+      const { status, body } = await call(emulator, method, path, asked);
+      expect([status, body.error?.code]).toEqual(enforced ? [403, "FORBIDDEN"] : [200, undefined]);
+    }
+  });
 
   it("never gate sends: no send capability is known (WHO-2)", async () => {
     const emulator = await start({ unspecified: { "capabilities.enforce": true } });

@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { BEGIN, configure, expectSigned, newest, receive, signatureOf, stage, timestampOf } from "./delivery-support.ts";
 import type { Emulator } from "../../src/emulator/index.ts";
+import {
+  BEGIN,
+  configure,
+  expectSigned,
+  newest,
+  receive,
+  signatureOf,
+  stage,
+  timestampOf,
+} from "./delivery-support.ts";
 import { call, ready, send, startCatcher, tokenOf } from "./support.ts";
 
 const OTHER_SECRET = "secret-of-the-other-kind";

@@ -64,16 +64,13 @@ describe("docs/emulator.md", () => {
     expect([...new Set(guide.match(/ONCEHOOK_\w+/g))].sort()).toEqual(variables.sort());
   });
 
-  it.skipIf(spawnSync("curl", ["--version"]).error !== undefined)(
-    "shows a control call that works",
-    async () => {
-      const emulator = await start({ port: 0 });
-      const [, command = ""] = /^```sh\n(curl [^`]*\/_emulator\/inbound[^`]*)^```$/m.exec(guide) ?? [];
-      const { stdout } = await run("sh", ["-c", command.replace("http://127.0.0.1:4010", emulator.url)]);
-      expect(JSON.parse(stdout)).toMatchObject({ message: { direction: "inbound", text: "hello" } });
-      expect(emulator.control.messages()).toHaveLength(1);
-    },
-  );
+  it.skipIf(spawnSync("curl", ["--version"]).error !== undefined)("shows a control call that works", async () => {
+    const emulator = await start({ port: 0 });
+    const [, command = ""] = /^```sh\n(curl [^`]*\/_emulator\/inbound[^`]*)^```$/m.exec(guide) ?? [];
+    const { stdout } = await run("sh", ["-c", command.replace("http://127.0.0.1:4010", emulator.url)]);
+    expect(JSON.parse(stdout)).toMatchObject({ message: { direction: "inbound", text: "hello" } });
+    expect(emulator.control.messages()).toHaveLength(1);
+  });
 
   it("counts what a search finds", () => {
     expect(guide).toContain(`the same ${INVENTORY.length} numbers`);

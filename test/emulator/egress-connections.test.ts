@@ -48,7 +48,14 @@ describe("a literal address that is not allowed", () => {
 describe("a name", () => {
   it.each([
     ...["169.254.169.254", "::ffff:169.254.169.254", "fe80::1%eth0", "fd00:ec2::254", "10.0.0.1", "8.8.8.8", "0.0.0.0"],
-    ...["127.0.0.1 10.0.0.1", "10.0.0.1 127.0.0.1", "::1 169.254.169.254 127.0.0.1", "not-an-address", "0177.0.0.1", ""],
+    ...[
+      "127.0.0.1 10.0.0.1",
+      "10.0.0.1 127.0.0.1",
+      "::1 169.254.169.254 127.0.0.1",
+      "not-an-address",
+      "0177.0.0.1",
+      "",
+    ],
   ])("of %j leads to no connection", async (addresses) => {
     const transport = transportWith({ resolve: addressesOf(...addresses.split(" ").filter(Boolean)) });
     const attempts = watchAttempts();
@@ -56,18 +63,15 @@ describe("a name", () => {
     expect(attempts).toEqual({ addresses: [], sockets: 1 });
   });
 
-  it.skipIf(own === undefined).each(["http", "https"])(
-    "of an outer address is not reached by %s",
-    async (scheme) => {
-      const { address = "" } = own ?? {};
-      const { port, connections } = await rawReceiver((socket) => socket.write(OK), address);
-      for (const addresses of [[address], ["127.0.0.1", address], [address, "127.0.0.1"]]) {
-        const transport = transportWith({ resolve: addressesOf(...addresses) });
-        expect(await transport.send(outgoing(`${scheme}://receiver.test:${port}/`))).toEqual(BLOCKED);
-      }
-      expect(connections).toHaveLength(0);
-    },
-  );
+  it.skipIf(own === undefined).each(["http", "https"])("of an outer address is not reached by %s", async (scheme) => {
+    const { address = "" } = own ?? {};
+    const { port, connections } = await rawReceiver((socket) => socket.write(OK), address);
+    for (const addresses of [[address], ["127.0.0.1", address], [address, "127.0.0.1"]]) {
+      const transport = transportWith({ resolve: addressesOf(...addresses) });
+      expect(await transport.send(outgoing(`${scheme}://receiver.test:${port}/`))).toEqual(BLOCKED);
+    }
+    expect(connections).toHaveLength(0);
+  });
 
   it("that points elsewhere after its first look-up is looked at again", async () => {
     const { url, got } = await receiver((response) => response.writeHead(200, { connection: "close" }).end());
@@ -96,14 +100,11 @@ describe("a name", () => {
 });
 
 describe("an allowed address", () => {
-  it.each(["127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "127.0.0.1."])(
-    "is reached as %s",
-    async (host) => {
-      const { port, got } = await receiver();
-      expect(await transportWith().send(outgoing(`http://${host}:${port}/`))).toMatchObject({ status: 200 });
-      expect(got).toHaveLength(1);
-    },
-  );
+  it.each(["127.1", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "127.0.0.1."])("is reached as %s", async (host) => {
+    const { port, got } = await receiver();
+    expect(await transportWith().send(outgoing(`http://${host}:${port}/`))).toMatchObject({ status: 200 });
+    expect(got).toHaveLength(1);
+  });
 
   it.skipIf(ownPrivate === undefined)("is a private one in an opened range, and no other", async () => {
     const { address = "" } = ownPrivate ?? {};
@@ -132,18 +133,15 @@ describe("the connected address", () => {
     };
   };
 
-  it.skipIf(own === undefined).each(["http", "https"])(
-    "is checked before a byte of %s",
-    async (scheme) => {
-      const { address = "" } = own ?? {};
-      const { port, connections, texts } = await rawReceiver((socket) => socket.write(OK), address);
-      const transport = transportWith({ resolve: twoFaced(address) });
-      expect(await transport.send(outgoing(`${scheme}://receiver.test:${port}/`))).toEqual(BLOCKED);
-      // The connection was made, since the look-up was deceived; nothing went over it.
-      await until(() => connections[0]?.destroyed === true);
-      expect(texts).toEqual([""]);
-    },
-  );
+  it.skipIf(own === undefined).each(["http", "https"])("is checked before a byte of %s", async (scheme) => {
+    const { address = "" } = own ?? {};
+    const { port, connections, texts } = await rawReceiver((socket) => socket.write(OK), address);
+    const transport = transportWith({ resolve: twoFaced(address) });
+    expect(await transport.send(outgoing(`${scheme}://receiver.test:${port}/`))).toEqual(BLOCKED);
+    // The connection was made, since the look-up was deceived; nothing went over it.
+    await until(() => connections[0]?.destroyed === true);
+    expect(texts).toEqual([""]);
+  });
 });
 
 const METADATA = "http://169.254.169.254/latest/meta-data/";

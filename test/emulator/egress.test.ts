@@ -81,16 +81,13 @@ describe("createEgressGuard()", () => {
     "with $name",
     ({ guard, index }) => {
       const rows = HOSTS.map(([what, reached, hosts]) => ({ what, reached: reached[index], hosts }));
-      it.each(rows)(
-        "reaches $what: $reached",
-        ({ hosts, reached }) => {
-          for (const host of hosts) {
-            for (const url of [`http://${host}/hooks`, `https://${host}:8443/hooks`, `HTTP://${host}`]) {
-              expect([url, guard.refusalOf(url) === null]).toEqual([url, reached]);
-            }
+      it.each(rows)("reaches $what: $reached", ({ hosts, reached }) => {
+        for (const host of hosts) {
+          for (const url of [`http://${host}/hooks`, `https://${host}:8443/hooks`, `HTTP://${host}`]) {
+            expect([url, guard.refusalOf(url) === null]).toEqual([url, reached]);
           }
-        },
-      );
+        }
+      });
 
       it("decides an address as it decides the URL that holds it", () => {
         for (const [, reached, hosts] of HOSTS) {
@@ -116,13 +113,10 @@ describe("createEgressGuard()", () => {
         expect(guard.refusalOf(url)).toBe(reason);
       });
 
-      it.each(["localhost", "metadata.google.internal", "127.0.0.1.nip.io"])(
-        "leaves %s to its look-up",
-        (name) => {
-          expect(guard.refusalOf(`http://${name}/`)).toBeNull();
-          expect(guard.isAddressAllowed(name)).toBe(false);
-        },
-      );
+      it.each(["localhost", "metadata.google.internal", "127.0.0.1.nip.io"])("leaves %s to its look-up", (name) => {
+        expect(guard.refusalOf(`http://${name}/`)).toBeNull();
+        expect(guard.isAddressAllowed(name)).toBe(false);
+      });
 
       it("takes nothing for an address that is none", () => {
         for (const text of ["", " ", "127.0.0.1 ", "127.0.0.1:80", "[::1]", "127.1", "0x7f000001", "2130706433"]) {
@@ -139,12 +133,9 @@ describe("createEgressGuard()", () => {
         ...words("::0.0.0.1 ::ffff:127.0.0.1 0:0:0:0:0:FFFF:127.0.0.1 ::1%lo").map(
           (address) => [address, true] as const,
         ),
-      ])(
-        "takes %s, as look-ups and sockets write it, for the address that it is: %s",
-        (address, allowed) => {
-          expect(guard.isAddressAllowed(address)).toBe(allowed);
-        },
-      );
+      ])("takes %s, as look-ups and sockets write it, for the address that it is: %s", (address, allowed) => {
+        expect(guard.isAddressAllowed(address)).toBe(allowed);
+      });
     },
   );
 

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
-import { call, type Called, send, start, tokenOf } from "./support.ts";
+import { type Called, call, send, start, tokenOf } from "./support.ts";
 
 type Action = Extract<FaultRule, { match: { route: string } }>["action"];
 
@@ -15,7 +15,10 @@ async function callRoute(emulator: Emulator, token: string, route: string): Prom
   const [method = "", path = ""] = route.split(" ");
   const { clientId: client_id, clientSecret: client_secret } = emulator;
   const credentials = { grant_type: "client_credentials", client_id, client_secret };
-  return call(emulator, method, path, { token, ...(method === "GET" ? {} : { body: route === TOKEN ? credentials : {} }) });
+  return call(emulator, method, path, {
+    token,
+    ...(method === "GET" ? {} : { body: route === TOKEN ? credentials : {} }),
+  });
 }
 
 /** An emulator whose next call of a route goes wrong, and a token for it. */
@@ -162,16 +165,13 @@ describe("over a real connection", () => {
     return { came: body.length, promised: Number(/content-length: (\d+)/i.exec(head)?.[1]) };
   }
 
-  it.each(["before", "after"] as const)(
-    "a reset %s the commit: no byte, one send (SND-17, SND-22)",
-    async (when) => {
-      const { emulator, token } = await withFault(SEND, { type: "reset", when }, { port: 0 });
-      expect(await wire(emulator, token)).toBe("");
-      expect(emulator.control.messages()).toHaveLength(when === "after" ? 1 : 0);
-      expect(await wire(emulator, token)).toMatch(/^HTTP\/1\.1 202 /);
-      expect(emulator.control.messages()).toHaveLength(1);
-    },
-  );
+  it.each(["before", "after"] as const)("a reset %s the commit: no byte, one send (SND-17, SND-22)", async (when) => {
+    const { emulator, token } = await withFault(SEND, { type: "reset", when }, { port: 0 });
+    expect(await wire(emulator, token)).toBe("");
+    expect(emulator.control.messages()).toHaveLength(when === "after" ? 1 : 0);
+    expect(await wire(emulator, token)).toMatch(/^HTTP\/1\.1 202 /);
+    expect(emulator.control.messages()).toHaveLength(1);
+  });
 
   it("a body that is cut short ends at half of its promised length", async () => {
     const { emulator, token } = await withFault(SEND, { type: "truncate" }, { port: 0 });

@@ -149,29 +149,25 @@ describe("a rule's probability", () => {
     for (const count of [0, 1, 2]) expect(both.filter((n) => n === count).length).toBeGreaterThan(200);
   });
 
-  it("falls again for each attempt, and the same in every run", () => {
-    const attempts = () => {
-      const faults = faultsWith([onAttempts({ probability: 0.5 })]);
-      return Array.from({ length: 200 }, (_, i) => faults.forAttempt(event(1), `dlv_1/${i}`).length);
+  it.each([
+    ["attempt", onAttempts, (faults: Faults, i: number) => faults.forAttempt(event(1), `dlv_1/${i}`)],
+    [
+      "call of a route, whatever others are called in between",
+      onCalls,
+      (faults: Faults, i: number) => {
+        if (i % 3 === 0) faults.forCall("POST /api/auth/token");
+        return faults.forCall(WHOAMI);
+      },
+    ],
+  ])("falls again for each %s, and the same in every run", (_, rule, play) => {
+    const plays = () => {
+      const faults = faultsWith([rule({ probability: 0.5 })]);
+      return Array.from({ length: 200 }, (_, i) => play(faults, i).length);
     };
-    const played = attempts().filter((n) => n === 1).length;
+    const played = plays().filter((n) => n === 1).length;
     expect(played).toBeGreaterThan(70);
     expect(played).toBeLessThan(130);
-    expect(attempts()).toEqual(attempts());
-  });
-
-  it("falls for a route's calls one after another", () => {
-    const calls = () => {
-      const faults = faultsWith([onCalls({ probability: 0.5 })]);
-      return Array.from({ length: 200 }, (_, i) => {
-        if (i % 3 === 0) faults.forCall("POST /api/auth/token"); // Calls of other routes change nothing.
-        return faults.forCall(WHOAMI).length;
-      });
-    };
-    const played = calls().filter((n) => n === 1).length;
-    expect(played).toBeGreaterThan(70);
-    expect(played).toBeLessThan(130);
-    expect(calls()).toEqual(calls());
+    expect(plays()).toEqual(plays());
   });
 
   it("of 0 never, of 1 always plays", () => {

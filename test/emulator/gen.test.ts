@@ -64,20 +64,20 @@ describe("unknown paths and methods", () => {
   });
 
   const elsewhere = ["/", "/favicon.ico", "/api", "/api/corex/whoami", "/api/auth", "/api/auth/token/", "/whoami"];
-  it.each(elsewhere)(
-    "%s is no part of the service: 404 without a token too (GEN-7)",
-    async (path) => {
-      const emulator = await start();
-      refuses(await call(emulator, "GET", path), 404, "NOT_FOUND");
-    },
-  );
+  it.each(elsewhere)("%s is no part of the service: 404 without a token too (GEN-7)", async (path) => {
+    const emulator = await start();
+    refuses(await call(emulator, "GET", path), 404, "NOT_FOUND");
+  });
 
   const readable = ["/api/core/whoami", "/api/core/webhooks", "/api/core/numbers", "/_emulator/health"];
 
   it.each(readable)("GET %s is answered in JSON, and HEAD as it is, without a body (GEN-1, GEN-7)", async (path) => {
     const { emulator, token } = await ready({ port: 0 });
     const headers = { authorization: `Bearer ${token}` };
-    const [got, told] = [await fetch(emulator.url + path, { headers }), await fetch(emulator.url + path, { headers, method: "HEAD" })];
+    const [got, told] = [
+      await fetch(emulator.url + path, { headers }),
+      await fetch(emulator.url + path, { headers, method: "HEAD" }),
+    ];
     const text = await got.text();
     for (const answer of [got, told]) {
       expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/json"]);
@@ -149,9 +149,13 @@ describe("bodies", () => {
   });
 
   it.each([
-    ...["application/json", "application/json;charset=utf-8", "text/plain", "application/x-www-form-urlencoded", ""].map(
-      (type) => [type, '{"signingEnabled":false}'] as const,
-    ),
+    ...[
+      "application/json",
+      "application/json;charset=utf-8",
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "",
+    ].map((type) => [type, '{"signingEnabled":false}'] as const),
     ["application/json", nested(63)],
     ["application/json", long(1_048_576)],
   ])("are read as JSON with the content type %j, at 64 levels and of 1 MiB (GEN-8, GEN-10)", async (type, body) => {

@@ -122,14 +122,11 @@ describe("a key", () => {
   it.each([
     [202, 409],
     [400, 202],
-  ] as const)(
-    "is burnt by a send to nobody only if that has %i (SND-24, SND-29)",
-    async (...statuses) => {
-      const { emulator, token } = await ready({ unspecified: { allRejected: statuses[0] } });
-      const answers = [await send(emulator, token, { to: ["nobody"] }, KEY), await send(emulator, token, {}, KEY)];
-      expect(answers.map(({ status }) => status)).toEqual(statuses);
-    },
-  );
+  ] as const)("is burnt by a send to nobody only if that has %i (SND-24, SND-29)", async (...statuses) => {
+    const { emulator, token } = await ready({ unspecified: { allRejected: statuses[0] } });
+    const answers = [await send(emulator, token, { to: ["nobody"] }, KEY), await send(emulator, token, {}, KEY)];
+    expect(answers.map(({ status }) => status)).toEqual(statuses);
+  });
 
   it("belongs to its client (SND-30)", async () => {
     const { emulator, token } = await ready();

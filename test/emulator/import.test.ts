@@ -1,10 +1,11 @@
 /** Option import, and states that no emulator exported: refused as a whole, since calls would fail later without a reason. */
 import { describe, expect, it } from "vitest";
-import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
+import { createEmulator } from "../../src/emulator/index.ts";
 import type { StateExport } from "../../src/emulator/options.ts";
 import { SetupError } from "../../src/errors.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { freePort } from "../support/free-port.ts";
 import { control } from "./control-support.ts";
 import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
@@ -19,7 +20,8 @@ describe("option import", () => {
 
     const second = await startAgain(first);
     expect(second.clock.now()).toBe(first.clock.now());
-    expect(textOf(second)).toBe(textOf(first));
+    const [before, after] = [first, second].map(({ control }) => JSON.stringify(control.exportState()));
+    expect(after).toBe(before);
     expect((await call(second, "GET", "/api/core/whoami", { token })).body.assignedNumbers.total).toBe(5);
   });
 
@@ -62,8 +64,8 @@ describe("option import", () => {
     const unused = {
       clientSecret: "second-secret",
       seed: "another",
-      deliveryUrl: "http://192.0.2.1/",
       webhookSecret: "x",
+      deliveryUrl: "http://192.0.2.1/",
     };
     const second = await startAgain(first, { ...unused, logger });
     expect(second.clientSecret).toBe("first-secret");
@@ -73,9 +75,7 @@ describe("option import", () => {
   });
 
   it("refuses what no emulator exported, and leaves no port open", async () => {
-    const probe = await createEmulator({ logger: silentLogger });
-    const port = Number(new URL(probe.url).port);
-    await probe.close();
+    const port = await freePort();
     for (const value of [null, "state.json", {}, { version: 2, tables: {} }]) {
       await expect(createEmulator({ import: value as never, port, logger: silentLogger })).rejects.toMatchObject({
         code: "invalid_option",
@@ -113,10 +113,6 @@ describe("option import", () => {
     expect(second.control.deliveries({ state: "delivered" })).toHaveLength(3);
   });
 });
-
-function textOf({ control }: Emulator): string {
-  return JSON.stringify(control.exportState());
-}
 
 // biome-ignore lint/suspicious/noExplicitAny: a test changes records of any table
 type Tables = Record<string, Record<string, any>>;

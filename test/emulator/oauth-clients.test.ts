@@ -128,15 +128,12 @@ describe("an OAuth client library", () => {
     expect(emulator.control.requests().map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it.each(WAYS)(
-    "$library is refused by $by with a wrong secret (TOK-8, TOK-12, TOK-21)",
-    async ({ obtain }) => {
-      const emulator = await listen(OPTIONS);
-      const error = await failureOf(obtain(emulator, { clientId: emulator.clientId, clientSecret: "wrong" }));
-      expect(codeIn(error)).toContain("invalid_client");
-      expect(emulator.control.requests().map(({ status }) => status)).toEqual([401]);
-    },
-  );
+  it.each(WAYS)("$library is refused by $by with a wrong secret (TOK-8, TOK-12, TOK-21)", async ({ obtain }) => {
+    const emulator = await listen(OPTIONS);
+    const error = await failureOf(obtain(emulator, { clientId: emulator.clientId, clientSecret: "wrong" }));
+    expect(codeIn(error)).toContain("invalid_client");
+    expect(emulator.control.requests().map(({ status }) => status)).toEqual([401]);
+  });
 });
 
 function codeIn(error: unknown): string | null {

@@ -7,7 +7,7 @@ import type { Emulator } from "../../src/emulator/index.ts";
 import { openApiDocument } from "../../src/emulator/openapi/document.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type RouteCall, SCENES } from "./openapi-scenes.ts";
-import { start } from "./support.ts";
+import { start, tokenOf } from "./support.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is JSON of many shapes
 const document: any = JSON.parse(JSON.stringify(openApiDocument()));
@@ -105,7 +105,7 @@ async function play(emulator: Emulator, call: RouteCall): Promise<Exchange> {
   call.before?.(emulator);
   const [method = "", path = ""] = call.route.split(" ");
   const { token, json, form, headers = {} } = call;
-  const bearer = typeof token === "string" ? token : token === undefined ? null : await tokenOf(emulator, token.client);
+  const bearer = token === "main" ? await tokenOf(emulator) : (token ?? null);
   return exchange(emulator, `http://emulator.test${path.replace(/\{\w+\}/, call.numberId ?? "")}`, {
     method,
     body: form === undefined ? (json === undefined ? null : JSON.stringify(json)) : new URLSearchParams(form(emulator)),
@@ -115,13 +115,6 @@ async function play(emulator: Emulator, call: RouteCall): Promise<Exchange> {
       ...(typeof headers === "function" ? headers(emulator) : headers),
     },
   });
-}
-
-async function tokenOf(emulator: Emulator, client: keyof Emulator["fixtures"]["clients"]): Promise<string> {
-  const { clientId: client_id, clientSecret: client_secret } = emulator.fixtures.clients[client];
-  const body = new URLSearchParams({ grant_type: "client_credentials", client_id, client_secret });
-  const { text } = await exchange(emulator, "http://emulator.test/api/auth/token", { method: "POST", body });
-  return JSON.parse(text).access_token;
 }
 
 const sms = { to: ["+14155550123"], messageType: "SMS", text: "hello", externalReference: "order-1" } as const;
@@ -176,7 +169,7 @@ describe("docs/openapi.json", () => {
 
   it("does not hold for an answer with a field too few, of another type or with another status", async () => {
     const emulator = await start();
-    const whoami = { name: "whoami", route: "GET /api/core/whoami", token: { client: "main" }, status: 200 } as const;
+    const whoami = { name: "whoami", route: "GET /api/core/whoami", token: "main", status: 200 } as const;
     const made = await play(emulator, whoami);
     const { data } = JSON.parse(made.text);
     const answers = [{ data: {} }, { data: { ...data, apiClient: 1 } }, {}].map((each) => JSON.stringify(each));

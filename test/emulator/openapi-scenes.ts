@@ -1,5 +1,5 @@
 /** Calls of every route, with each answer that docs/openapi.json promises. */
-import type { Emulator, EmulatorOptions, Fixtures } from "../../src/emulator/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 
 export interface RouteCall {
   readonly name: string;
@@ -7,8 +7,8 @@ export interface RouteCall {
   readonly route: string;
   /** Stands for the path's parameter. */
   readonly numberId?: string;
-  /** A bearer token: a fresh one of a client, or a text; absent for none. */
-  readonly token?: string | { readonly client: keyof Fixtures["clients"] };
+  /** A bearer token: a fresh one for "main", or a text as it is; absent for none. */
+  readonly token?: string;
   readonly json?: unknown;
   readonly form?: (emulator: Emulator) => Record<string, string>;
   readonly headers?: Readonly<Record<string, string>> | ((emulator: Emulator) => Record<string, string>);
@@ -48,7 +48,7 @@ const key = (value: string) => ({ "idempotency-key": value });
 
 /** A call of the main client. */
 const byMain = (name: string, route: string, status: number, fields: Partial<RouteCall> = {}): RouteCall => ({
-  ...{ name, route, status, token: { client: "main" } },
+  ...{ name, route, status, token: "main" },
   ...fields,
 });
 const searchWith = (name: string, status: number, json: object) => byMain(name, SEARCH, status, { json });

@@ -1,7 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { countOf, withAttempt } from "../../src/emulator/delivery/attempt.ts";
 import type { Attempt } from "../../src/emulator/state/records.ts";
-import { BEGIN, configure, expectSigned, mac, MINUTE, newest, receive, SECRET, signatureOf, stage, timestampOf } from "./delivery-support.ts";
+import {
+  BEGIN,
+  configure,
+  expectSigned,
+  MINUTE,
+  mac,
+  newest,
+  receive,
+  SECRET,
+  signatureOf,
+  stage,
+  timestampOf,
+} from "./delivery-support.ts";
 import { call } from "./support.ts";
 
 const NEXT = "next-secret-of-the-tests";

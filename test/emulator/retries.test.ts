@@ -299,15 +299,18 @@ describe("retries: what they send", () => {
     expect(catcher.caught.map(signatureOf)).toEqual([undefined, undefined]);
   });
 
-  it.each(["attempt", "event"] as const)("go where events go at the %s, with the secret of then (DLV-18)", async (resolveTarget) => {
-    const { emulator, catcher } = await stage({ unspecified: { resolveTarget } });
-    const other = await startCatcher();
-    catcher.answer = 500;
-    await receive(emulator);
-    await configure(emulator, "inbound", { endpointUrl: other.url, secret: NEXT });
-    await emulator.clock.advance(MINUTE);
-    expect([catcher.caught.length, other.caught.length]).toEqual(resolveTarget === "event" ? [2, 0] : [1, 1]);
-    if (resolveTarget === "event") expectSigned(catcher.caught[1]);
-    else expectSigned(other.caught[0], NEXT);
-  });
+  it.each(["attempt", "event"] as const)(
+    "go where events go at the %s, with the secret of then (DLV-18)",
+    async (resolveTarget) => {
+      const { emulator, catcher } = await stage({ unspecified: { resolveTarget } });
+      const other = await startCatcher();
+      catcher.answer = 500;
+      await receive(emulator);
+      await configure(emulator, "inbound", { endpointUrl: other.url, secret: NEXT });
+      await emulator.clock.advance(MINUTE);
+      expect([catcher.caught.length, other.caught.length]).toEqual(resolveTarget === "event" ? [2, 0] : [1, 1]);
+      if (resolveTarget === "event") expectSigned(catcher.caught[1]);
+      else expectSigned(other.caught[0], NEXT);
+    },
+  );
 });

@@ -5,18 +5,10 @@ import { MAGIC_ZIP_UPSTREAM } from "../../src/emulator/routes/numbers.ts";
 import { checkedCall, verdict } from "./checked-call.ts";
 import { start } from "./support.ts";
 
-interface Found {
-  readonly e164: string;
-  readonly nationalDisplay: string | null;
-  readonly city: string | null;
-  readonly state: string | null;
-  readonly rateCenter: string | null;
-}
-interface Group {
-  readonly rateCenter: string;
-  readonly count: number;
-  readonly numbers: readonly Found[];
-}
+type Found = { readonly e164: string } & Readonly<
+  Record<"nationalDisplay" | "city" | "state" | "rateCenter", string | null>
+>;
+type Group = Readonly<{ rateCenter: string; count: number; numbers: readonly Found[] }>;
 
 const PATH = "/api/core/numbers/search";
 const search = (emulator: Emulator, body: unknown) => checkedCall(emulator, "POST", PATH, { body });

@@ -137,6 +137,8 @@ describe("recipients that are no E.164 numbers", () => {
 });
 
 describe("a send request that does not fit", () => {
+  const mms = (item: object) => ({ messageType: "MMS", media: [{ ...MEDIA[0], ...item }] });
+
   it.each([
     ["no to (SND-6)", { to: undefined }, "to"],
     ["an empty to (SND-6)", { to: [] }, "to"],
@@ -152,22 +154,10 @@ describe("a send request that does not fit", () => {
     ["SMS with empty media (SND-11)", { media: [] }, "media"],
     ["MMS without media (SND-12)", { messageType: "MMS" }, "media"],
     ["MMS with empty media (SND-12)", { messageType: "MMS", media: [] }, "media"],
-    [
-      "media without storageKey (SND-13)",
-      { messageType: "MMS", media: [{ ...MEDIA[0], storageKey: undefined }] },
-      "media.0.storageKey",
-    ],
-    [
-      "a mimeType that is no text (SND-13)",
-      { messageType: "MMS", media: [{ ...MEDIA[0], mimeType: 1 }] },
-      "media.0.mimeType",
-    ],
-    ["half a byte (SND-13)", { messageType: "MMS", media: [{ ...MEDIA[0], byteLength: 0.5 }] }, "media.0.byteLength"],
-    [
-      "a fileName that is no text (SND-13)",
-      { messageType: "MMS", media: [{ ...MEDIA[0], fileName: null }] },
-      "media.0.fileName",
-    ],
+    ["media without storageKey (SND-13)", mms({ storageKey: undefined }), "media.0.storageKey"],
+    ["a mimeType that is no text (SND-13)", mms({ mimeType: 1 }), "media.0.mimeType"],
+    ["half a byte (SND-13)", mms({ byteLength: 0.5 }), "media.0.byteLength"],
+    ["a fileName that is no text (SND-13)", mms({ fileName: null }), "media.0.fileName"],
   ])("gets 400 for %s", async (_, fields, path) => {
     const { emulator, token } = await ready();
     const { status, body } = await send(emulator, token, fields);

@@ -34,11 +34,8 @@ describe("GET /api/core/whoami", () => {
     const counts = { total: 5, smsEnabledCount: 3, mmsEnabledCount: 3 };
     expect((await whoami(emulator, token)).assignedNumbers).toEqual(counts);
     emulator.control.updateNumber(foreign, { apiClientId: "ac_main" });
-    expect((await whoami(emulator, token)).assignedNumbers).toEqual({
-      total: 6,
-      smsEnabledCount: 4,
-      mmsEnabledCount: 4,
-    });
+    const more = { total: 6, smsEnabledCount: 4, mmsEnabledCount: 4 };
+    expect((await whoami(emulator, token)).assignedNumbers).toEqual(more);
   });
 
   it.each([

@@ -31,21 +31,18 @@ const CASES: readonly Case[] = [
 ];
 
 describe("rotateSecret(), twice at once", () => {
-  it.each(CASES)(
-    `ends with the service's current secret in ${ORDERS} orders: %j (WHK-18, WHK-21)`,
-    async (given) => {
-      const outcomes = new Set<string>();
-      for (let seed = 0; seed < ORDERS; seed++) for (const each of await twice(given, seed)) outcomes.add(each);
-      const allowed = [
-        "fulfilled",
-        "rotation_refused",
-        "rotation_conflict",
-        ...(given.unspecified === undefined ? [] : ["INVALID_REQUEST"]),
-      ];
-      for (const outcome of outcomes) expect(allowed).toContain(outcome);
-      expect(outcomes).toContain("fulfilled");
-    },
-  );
+  it.each(CASES)(`ends with the service's current secret in ${ORDERS} orders: %j (WHK-18, WHK-21)`, async (given) => {
+    const outcomes = new Set<string>();
+    for (let seed = 0; seed < ORDERS; seed++) for (const each of await twice(given, seed)) outcomes.add(each);
+    const allowed = [
+      "fulfilled",
+      "rotation_refused",
+      "rotation_conflict",
+      ...(given.unspecified === undefined ? [] : ["INVALID_REQUEST"]),
+    ];
+    for (const outcome of outcomes) expect(allowed).toContain(outcome);
+    expect(outcomes).toContain("fulfilled");
+  });
 
   it("goes on with the other's secret, when that came first", async () => {
     const setting = await startSetting();
@@ -76,12 +73,8 @@ describe("rotateSecret(), twice at once", () => {
 
   it("leaves a third rotation as it is, when it makes up for a second one (WHK-18)", async () => {
     const setting = await startSetting({ emulator: { unspecified: { secretGeneration: "always" } } });
-    const third = {
-      secret: "what-a-third-rotation-has-begun-with",
-      since: setting.clock.now(),
-      rotatedAtBefore: null,
-      hadSecret: true,
-    };
+    const since = setting.clock.now();
+    const third = { secret: "what-a-third-rotation-has-begun-with", since, rotatedAtBefore: null, hadSecret: true };
     const { webhooks } = setting.client;
     const update: typeof webhooks.update = (...args) =>
       callOf(
@@ -124,17 +117,14 @@ describe("rotateSecret(), twice at once", () => {
 });
 
 describe("rotateSecret(), more than twice at once", () => {
-  it.each([3, 4])(
-    "agrees with the service, %i at once, answers lost (WHK-18, WHK-20, WHK-21)",
-    async (callers) => {
-      const wrong: number[] = [];
-      for (let order = 0; order < LOSSY_ORDERS; order++) {
-        const seed = FIRST_LOSSY_ORDER + order;
-        if (!(await agreesAfterLosses(callers, seed))) wrong.push(seed);
-      }
-      expect(wrong).toEqual([]);
-    },
-  );
+  it.each([3, 4])("agrees with the service, %i at once, answers lost (WHK-18, WHK-20, WHK-21)", async (callers) => {
+    const wrong: number[] = [];
+    for (let order = 0; order < LOSSY_ORDERS; order++) {
+      const seed = FIRST_LOSSY_ORDER + order;
+      if (!(await agreesAfterLosses(callers, seed))) wrong.push(seed);
+    }
+    expect(wrong).toEqual([]);
+  });
 });
 
 /** Forced rotations whose updates are carried out more than once, as by a client that got no answer. */

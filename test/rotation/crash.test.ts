@@ -3,7 +3,7 @@ import type { EmulatorOptions } from "../../src/emulator/index.ts";
 import { rotateSecret } from "../../src/rotation/index.ts";
 import { liveSecrets } from "../../src/rotation/slots.ts";
 import { around, Crash, type CrashPoint, crashAt } from "./broken.ts";
-import { DAY_MS, expectAgreement, failureOf, MINUTE_MS, type Setting, serviceState, startSetting } from "./support.ts";
+import { DAY_MS, expectAgreement, MINUTE_MS, type Setting, serviceState, startSetting } from "./support.ts";
 
 type Readings = NonNullable<EmulatorOptions["unspecified"]>;
 
@@ -86,14 +86,3 @@ async function knowsAll(setting: Setting): Promise<boolean> {
   const known = stored === null ? [] : liveSecrets(stored, now);
   return used.every((secret) => known.includes(secret));
 }
-
-describe("rotateSecret(), with a store that fails for a while", () => {
-  it("passes the failure on, and leaves the service alone", async () => {
-    const setting = await startSetting();
-    const before = serviceState(setting);
-    const failure = new Error("the database is away");
-    const secrets = { ...setting.secrets, write: () => Promise.reject(failure) };
-    expect(await failureOf(rotateSecret({ ...setting.options, secrets }))).toBe(failure);
-    expect(serviceState(setting)).toEqual(before);
-  });
-});

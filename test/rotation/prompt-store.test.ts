@@ -76,22 +76,19 @@ describe("rotateSecret(), with a store that does not answer", () => {
     await expectAgreement(setting);
   });
 
-  it.each(LAST_WRITES)(
-    "loses no secret of the service's own to a write that %s (WHK-18)",
-    async (_, isKept) => {
-      const setting = await startSetting(GENERATING);
-      const controller = new AbortController();
-      const rotation = rotateSecret({
-        ...setting.options,
-        secrets: silentWrite(setting, 2, isKept),
-        signal: controller.signal,
-      });
-      await setting.clock.advance(1_000);
-      controller.abort();
-      expect(await whileTimePasses(setting.clock, rotation)).toMatchObject({ generated: true });
-      await expectAgreement(setting);
-    },
-  );
+  it.each(LAST_WRITES)("loses no secret of the service's own to a write that %s (WHK-18)", async (_, isKept) => {
+    const setting = await startSetting(GENERATING);
+    const controller = new AbortController();
+    const rotation = rotateSecret({
+      ...setting.options,
+      secrets: silentWrite(setting, 2, isKept),
+      signal: controller.signal,
+    });
+    await setting.clock.advance(1_000);
+    controller.abort();
+    expect(await whileTimePasses(setting.clock, rotation)).toMatchObject({ generated: true });
+    await expectAgreement(setting);
+  });
 
   it("says after 2 minutes that such a secret is lost, where no write has an answer (WHK-18)", async () => {
     const setting = await startSetting(GENERATING);

@@ -59,29 +59,23 @@ describe("rotateSecret()", () => {
     expect((await setting.secrets.read("delivery"))?.previous.map(({ secret }) => secret)).toEqual([first]);
   });
 
-  it.each(ABSENT)(
-    "installs a first secret, timestamps absent by %s (WHK-16, WHK-17)",
-    async (absentTimestamps) => {
-      const setting = await startSetting({ empty: true, emulator: { unspecified: { absentTimestamps } } });
-      const result = await rotateSecret(setting.options);
-      expect(result).toMatchObject({ rotatedAt: null, previousValidUntil: null, generated: false });
-      const stored = await setting.secrets.read("delivery");
-      expect(stored).toMatchObject({ current: serviceSecret(setting), previous: [], next: null, rotatedAt: null });
-    },
-  );
+  it.each(ABSENT)("installs a first secret, timestamps absent by %s (WHK-16, WHK-17)", async (absentTimestamps) => {
+    const setting = await startSetting({ empty: true, emulator: { unspecified: { absentTimestamps } } });
+    const result = await rotateSecret(setting.options);
+    expect(result).toMatchObject({ rotatedAt: null, previousValidUntil: null, generated: false });
+    const stored = await setting.secrets.read("delivery");
+    expect(stored).toMatchObject({ current: serviceSecret(setting), previous: [], next: null, rotatedAt: null });
+  });
 
-  it.each(ABSENT)(
-    "knows its rotations apart, timestamps absent by %s (WHK-16, WHK-26)",
-    async (absentTimestamps) => {
-      const setting = await startSetting({ emulator: { unspecified: { absentTimestamps } } });
-      for (let day = 0; day < 3; day++) {
-        const { rotatedAt } = await rotateSecret(setting.options);
-        expect(rotatedAt).toBe(setting.clock.now());
-        await expectAgreement(setting);
-        await setting.clock.advance(2 * DAY_MS);
-      }
-    },
-  );
+  it.each(ABSENT)("knows its rotations apart, timestamps absent by %s (WHK-16, WHK-26)", async (absentTimestamps) => {
+    const setting = await startSetting({ emulator: { unspecified: { absentTimestamps } } });
+    for (let day = 0; day < 3; day++) {
+      const { rotatedAt } = await rotateSecret(setting.options);
+      expect(rotatedAt).toBe(setting.clock.now());
+      await expectAgreement(setting);
+      await setting.clock.advance(2 * DAY_MS);
+    }
+  });
 
   it("keeps the old secret for retries signed at the end of the service's window (DLV-6, DLV-16, DLV-17)", async () => {
     const setting = await startSetting({ emulator: { unspecified: { overlapMs: HOUR_MS } } });

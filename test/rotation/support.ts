@@ -96,12 +96,13 @@ export async function whileTimePasses<T>(clock: FakeClock, work: Promise<T>, ste
   return work;
 }
 
-/** Secrets of the other kind that were replaced, the first of them until `validUntil`. */
-export function replacedInbound(count: number, validUntil: number) {
-  return Array.from({ length: count }, (_, index) => ({
+/** Gives the other kind as many secrets as there may be besides two of this one; the first of them ends then, each later one an hour later. */
+export async function fillInbound(secrets: SecretStore, end: number, current = "an-inbound-secret"): Promise<void> {
+  const previous = Array.from({ length: 6 }, (_, index) => ({
     secret: `a-replaced-inbound-secret-${index}`,
-    validUntil: validUntil + index * HOUR_MS,
+    validUntil: end + index * HOUR_MS,
   }));
+  await secrets.write("inbound", { current, previous, next: null, rotatedAt: null }, 0);
 }
 
 /** A receiver's heartbeat. */

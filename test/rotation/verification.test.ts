@@ -52,25 +52,19 @@ describe("rotateSecret(), not rotated", () => {
     expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "not_rotated" });
   });
 
-  it.each([undefined, null, 0])(
-    "says so when rotatedAt is %s before and after (WHK-2, WHK-16)",
-    async (rotatedAt) => {
-      const setting = await startSetting();
-      const options = withOutcome(setting, { rotatedAt });
-      expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "not_rotated" });
-      expect((await setting.secrets.read("delivery"))?.current).toBe(FIRST_SECRET);
-    },
-  );
+  it.each([undefined, null, 0])("says so when rotatedAt is %s before and after (WHK-2, WHK-16)", async (rotatedAt) => {
+    const setting = await startSetting();
+    const options = withOutcome(setting, { rotatedAt });
+    expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "not_rotated" });
+    expect((await setting.secrets.read("delivery"))?.current).toBe(FIRST_SECRET);
+  });
 
-  it.each([{ rotatedAt: undefined }, { hasCurrentSecret: false }])(
-    "looks once more: %j (WHK-2)",
-    async (fields) => {
-      const setting = await startSetting();
-      const { rotatedAt } = await rotateSecret(withConfig(setting, "update", fields));
-      expect(rotatedAt).toBe(setting.clock.now());
-      await expectAgreement(setting);
-    },
-  );
+  it.each([{ rotatedAt: undefined }, { hasCurrentSecret: false }])("looks once more: %j (WHK-2)", async (fields) => {
+    const setting = await startSetting();
+    const { rotatedAt } = await rotateSecret(withConfig(setting, "update", fields));
+    expect(rotatedAt).toBe(setting.clock.now());
+    await expectAgreement(setting);
+  });
 
   it.each([false, true])("says so when the service has no current secret then; forced: %s (WHK-2)", async (force) => {
     const setting = await startSetting();
@@ -141,21 +135,18 @@ describe("rotateSecret(), answers of another shape", () => {
     await expectAgreement(setting);
   });
 
-  it.each(["elevenbytes", "fifteen bytes.."])(
-    "refuses %j, that no receiver takes (WHK-18, WHK-24)",
-    async (secret) => {
-      const setting = await startSetting();
-      const refused = await failureOf(rotateSecret(generating(setting, secret)));
-      expect(refused).toBeInstanceOf(RotationError);
-      expect(refused).toMatchObject({ code: "invalid_secret", fields: { kind: "delivery" } });
-      expect(String(refused)).toMatch(/deliveries are refused.*dangerouslyShort: true/);
-      expect(String(refused)).not.toContain(secret);
-      expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: expect.any(Object) });
-      // What the service makes next can be used.
-      expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true, generated: false });
-      await expectAgreement(setting);
-    },
-  );
+  it.each(["elevenbytes", "fifteen bytes.."])("refuses %j, that no receiver takes (WHK-18, WHK-24)", async (secret) => {
+    const setting = await startSetting();
+    const refused = await failureOf(rotateSecret(generating(setting, secret)));
+    expect(refused).toBeInstanceOf(RotationError);
+    expect(refused).toMatchObject({ code: "invalid_secret", fields: { kind: "delivery" } });
+    expect(String(refused)).toMatch(/deliveries are refused.*dangerouslyShort: true/);
+    expect(String(refused)).not.toContain(secret);
+    expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: expect.any(Object) });
+    // What the service makes next can be used.
+    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true, generated: false });
+    await expectAgreement(setting);
+  });
 
   it("refuses a short one by its bytes, not its text (DLV-14)", async () => {
     const setting = await startSetting();
