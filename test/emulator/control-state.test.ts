@@ -300,19 +300,17 @@ describe("a client that is added", () => {
   });
 });
 
-describe("tokens", () => {
-  it("are revoked all, or one client's", async () => {
-    const emulator = await start();
-    await tokenOf(emulator);
-    await tokenOf(emulator);
-    const token = await tokenOf(emulator, emulator.fixtures.clients.other);
-    const revoke = (body?: unknown) => control(emulator, "POST", "/tokens/revoke", body);
-    expect((await revoke({ apiClientId: "ac_main" })).body).toEqual({ revoked: 2 });
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
-    expect((await revoke({ apiClientId: "ac_none" })).status).toBe(404);
-    expect((await revoke()).body).toEqual({ revoked: 1 });
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(401);
-  });
+it("tokens are revoked all, or one client's", async () => {
+  const emulator = await start();
+  await tokenOf(emulator);
+  await tokenOf(emulator);
+  const token = await tokenOf(emulator, emulator.fixtures.clients.other);
+  const revoke = (body?: unknown) => control(emulator, "POST", "/tokens/revoke", body);
+  expect((await revoke({ apiClientId: "ac_main" })).body).toEqual({ revoked: 2 });
+  expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
+  expect((await revoke({ apiClientId: "ac_none" })).status).toBe(404);
+  expect((await revoke()).body).toEqual({ revoked: 1 });
+  expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(401);
 });
 
 describe("the clock", () => {

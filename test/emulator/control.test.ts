@@ -130,16 +130,6 @@ describe("redeliver and recover", () => {
     expect(await recover(emulator.clock.now() + 1)).toEqual([]);
     expect(await recover(0)).toMatchObject([{ deliveryId: "dlv_a8244c_000001" }, { deliveryId: "dlv_a8244c_000003" }]);
   });
-
-  it("refuse what does not exist, or is no time", async () => {
-    const emulator = await start();
-    expect((await control(emulator, "POST", "/deliveries/dlv_1/redeliver")).status).toBe(404);
-    await expect(emulator.control.redeliver("dlv_1")).rejects.toMatchObject({ code: "unknown_id" });
-    for (const since of [-1, 1.5, "0", null]) {
-      expect((await control(emulator, "POST", "/recover", { since })).status).toBe(400);
-    }
-    await expect(emulator.control.recover(-1)).rejects.toMatchObject({ code: "invalid_option" });
-  });
 });
 
 describe("fault rules", () => {

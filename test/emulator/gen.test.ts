@@ -1,7 +1,7 @@
 /** What holds on all routes: shapes, unknown paths, bodies, request ids (GEN). */
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
-import { type Called, call, ready, send, start } from "./support.ts";
+import { type Called, call, ready, send, start, startAgain, tokenOf } from "./support.ts";
 
 const INBOUND = "/api/core/webhooks/inbound";
 
@@ -108,19 +108,17 @@ describe("unknown paths and methods", () => {
   });
 });
 
-describe("a base path", () => {
-  it("is before every route, and routes without it do not exist (GEN-13)", async () => {
-    const { emulator, token } = await ready({ basePath: "/sms/eu/" });
-    expect(emulator.url).toMatch(/\/sms\/eu$/);
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
-    const { origin } = new URL(emulator.url);
-    for (const path of ["/api/core/whoami", "/api/auth/token", "/sms/eux/api/core/whoami", "/sms"]) {
-      const headers = { authorization: `Bearer ${token}` };
-      const response = await emulator.handle(new Request(`${origin}${path}`, { headers }));
-      expect(response.status).toBe(404);
-      expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining("/sms/eu/api/core") } });
-    }
-  });
+it("a base path is before every route, and routes without it do not exist (GEN-13)", async () => {
+  const { emulator, token } = await ready({ basePath: "/sms/eu/" });
+  expect(emulator.url).toMatch(/\/sms\/eu$/);
+  expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
+  const { origin } = new URL(emulator.url);
+  for (const path of ["/api/core/whoami", "/api/auth/token", "/sms/eux/api/core/whoami", "/sms"]) {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await emulator.handle(new Request(`${origin}${path}`, { headers }));
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining("/sms/eu/api/core") } });
+  }
 });
 
 describe("bodies", () => {
@@ -213,4 +211,39 @@ it("has no rate limit (GEN-11)", async () => {
   const { emulator, token } = await ready();
   const calls = Array.from({ length: 300 }, () => call(emulator, "GET", "/api/core/whoami", { token }));
   expect((await Promise.all(calls)).every(({ status }) => status === 200)).toBe(true);
+});
+
+const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "__defineGetter__"];
+const PATH = "/api/core/numbers/num_000001";
+
+describe("field names that every object inherits", () => {
+  it.each(INHERITED)("warns of %s in words, as of any unknown field (GEN-9)", async (name) => {
+    const { emulator, token } = await ready();
+    const { status } = await call(emulator, "PATCH", PATH, { token, body: `{"${name}":1}` });
+    expect(status).toBe(200);
+    expect(emulator.control.requests().at(-1)?.warnings).toEqual([`unknown field "${name}" was ignored`]);
+  });
+
+  it("keeps calls with them in an export, to all that reads names: bodies, headers, forms, queries", async () => {
+    const first = await start();
+    const token = await tokenOf(first);
+    const form = { "content-type": "application/x-www-form-urlencoded" };
+    for (const name of INHERITED) {
+      const fields = `{"${name}":{"${name}":["${name}"]}}`;
+      await call(first, "PATCH", PATH, { token, body: fields });
+      await call(first, "POST", "/api/auth/token", { body: fields });
+      await call(first, "POST", "/api/auth/token", { body: `${name}=${name}&grant_type=${name}`, headers: form });
+      await call(first, "POST", `/api/core/messages/send?${name}=${name}`, {
+        token,
+        body: `{"to":["${name}"],"media":[{"${name}":1}]}`,
+        headers: { [name]: name, "idempotency-key": name },
+      });
+      const query = await call(first, "GET", `/_emulator/events?${name}=${name}`);
+      expect([name, query.status]).toEqual([name, 400]);
+    }
+    const requests = first.control.requests();
+    expect(requests).toHaveLength(1 + 4 * INHERITED.length);
+    const second = await startAgain(first);
+    expect(second.control.requests()).toEqual(requests);
+  });
 });

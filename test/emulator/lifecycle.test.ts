@@ -16,16 +16,14 @@ function message(emulator: Emulator, messageId = "msg_a8244c_000001") {
 
 const WHOLE = ["message.queued 1", "message.sent 2", "message.delivery 3"];
 
-describe("the instant lifecycle", () => {
-  it("is over when the send is answered (EVT-8)", async () => {
-    const { emulator, token } = await ready({ lifecycle: "instant" });
-    await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
-    expect(story(emulator)).toEqual([...WHOLE, ...WHOLE]);
-    expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
-    expect(new Set(emulator.control.events().map(({ occurredAt }) => occurredAt))).toEqual(
-      new Set([emulator.clock.now()]),
-    );
-  });
+it("the instant lifecycle is over when the send is answered (EVT-8)", async () => {
+  const { emulator, token } = await ready({ lifecycle: "instant" });
+  await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
+  expect(story(emulator)).toEqual([...WHOLE, ...WHOLE]);
+  expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
+  expect(new Set(emulator.control.events().map(({ occurredAt }) => occurredAt))).toEqual(
+    new Set([emulator.clock.now()]),
+  );
 });
 
 describe("the realistic lifecycle", () => {
@@ -57,97 +55,73 @@ describe("the realistic lifecycle", () => {
     const steps = planSteps({ ...input, chance: () => fraction });
     expect(steps.map(({ at }) => at)).toEqual([0, sent, end]);
   });
-
-  it("goes on by itself where time does", async () => {
-    const { emulator, token } = await ready({ clock: "x10000" });
-    const ended = new Promise<void>((resolve) => {
-      emulator.control.watch((entry) => {
-        if (entry.type === "event" && entry.event.eventType === "message.delivery") resolve();
-      });
-    });
-    await send(emulator, token);
-    await ended;
-    expect(story(emulator)).toEqual(WHOLE);
-  });
 });
 
-describe("a step that was asked for before its time", () => {
-  it("leaves nothing behind that would wait for that time", async () => {
-    const { emulator, token } = await ready({});
-    const { body } = await send(emulator, token);
-    const waiting = async () => (await call(emulator, "GET", "/_emulator/clock")).body.waiting;
-    expect(await waiting()).toBe(1);
-    emulator.control.advanceMessage(body.results[0].messageId);
-    expect(await waiting()).toBe(1);
-    emulator.control.advanceMessage(body.results[0].messageId);
-    expect(await waiting()).toBe(0);
-  });
+it("a step that was asked for before its time leaves nothing behind that would wait for that time", async () => {
+  const { emulator, token } = await ready({});
+  const { body } = await send(emulator, token);
+  const waiting = async () => (await call(emulator, "GET", "/_emulator/clock")).body.waiting;
+  expect(await waiting()).toBe(1);
+  emulator.control.advanceMessage(body.results[0].messageId);
+  expect(await waiting()).toBe(1);
+  emulator.control.advanceMessage(body.results[0].messageId);
+  expect(await waiting()).toBe(0);
 });
 
-describe("the manual lifecycle", () => {
-  it("has queued at once and the rest by request (EVT-8)", async () => {
-    const { emulator, token } = await ready({ lifecycle: "manual" });
-    await send(emulator, token);
-    await emulator.clock.advance(86_400_000);
-    expect(story(emulator)).toEqual(["message.queued 1"]);
-    expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent", sequence: 2 });
-    expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "delivered", sequence: 3 });
-    expect(story(emulator)).toEqual(WHOLE);
-    expect(emulator.control.events().at(-1)?.occurredAt).toBe(emulator.clock.now());
-    expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
-  });
+it("the manual lifecycle has queued at once and the rest by request (EVT-8)", async () => {
+  const { emulator, token } = await ready({ lifecycle: "manual" });
+  await send(emulator, token);
+  await emulator.clock.advance(86_400_000);
+  expect(story(emulator)).toEqual(["message.queued 1"]);
+  expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent", sequence: 2 });
+  expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "delivered", sequence: 3 });
+  expect(story(emulator)).toEqual(WHOLE);
+  expect(emulator.control.events().at(-1)?.occurredAt).toBe(emulator.clock.now());
+  expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
 });
 
-describe("advancing a message", () => {
-  it("takes a planned step's place: it does not happen twice", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    expect(story(emulator)).toEqual(WHOLE.slice(0, 2));
-    await emulator.clock.advance(10_000);
-    expect(story(emulator)).toEqual(WHOLE);
-  });
+it("advancing a message takes a planned step's place: it does not happen twice", async () => {
+  const { emulator, token } = await ready();
+  await send(emulator, token);
+  emulator.control.advanceMessage("msg_a8244c_000001");
+  expect(story(emulator)).toEqual(WHOLE.slice(0, 2));
+  await emulator.clock.advance(10_000);
+  expect(story(emulator)).toEqual(WHOLE);
 });
 
-describe("failing a message", () => {
-  it("ends it with the next sequence, whatever was planned (EVT-6, EVT-9)", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    expect(emulator.control.failMessage("msg_a8244c_000001")).toMatchObject({
-      status: "failed",
-      sequence: 2,
-      steps: [],
-    });
-    await emulator.clock.advance(86_400_000);
-    expect(story(emulator)).toEqual(["message.queued 1", "message.failed 2"]);
-    expect(() => emulator.control.failMessage("msg_a8244c_000001")).toThrow("ended");
-    expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
+it("failing a message ends it with the next sequence, whatever was planned (EVT-6, EVT-9)", async () => {
+  const { emulator, token } = await ready();
+  await send(emulator, token);
+  expect(emulator.control.failMessage("msg_a8244c_000001")).toMatchObject({
+    status: "failed",
+    sequence: 2,
+    steps: [],
   });
+  await emulator.clock.advance(86_400_000);
+  expect(story(emulator)).toEqual(["message.queued 1", "message.failed 2"]);
+  expect(() => emulator.control.failMessage("msg_a8244c_000001")).toThrow("ended");
+  expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
 });
 
-describe("a message in between", () => {
-  it("of the manual lifecycle waits after an import as well", async () => {
-    const { emulator, token } = await ready({ lifecycle: "manual" });
-    await send(emulator, token);
-    const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
-    const second = await start();
-    second.control.importState(exported);
-    await second.clock.advance(86_400_000);
-    expect(story(second)).toEqual(["message.queued 1"]);
-    expect(second.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent" });
-  });
+it("a message of the manual lifecycle waits after an import as well", async () => {
+  const { emulator, token } = await ready({ lifecycle: "manual" });
+  await send(emulator, token);
+  const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
+  const second = await start();
+  second.control.importState(exported);
+  await second.clock.advance(86_400_000);
+  expect(story(second)).toEqual(["message.queued 1"]);
+  expect(second.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent" });
 });
 
-describe("a message in an export", () => {
-  it("catches up with what came due in between, each event once", async () => {
-    const catcher = await startCatcher();
-    const first = await ready({ deliveryUrl: catcher.url });
-    await send(first.emulator, first.token, { to: ["+14155550123", "+14155550124"] });
-    await first.emulator.clock.idle();
-    const second = await startAgain(first.emulator, { startAt: first.emulator.clock.now() + 3_600_000 });
-    await second.clock.idle();
-    for (const id of ["msg_a8244c_000001", "msg_a8244c_000002"]) expect(story(second, id)).toEqual(WHOLE);
-    expect(catcher.caught).toHaveLength(6);
-    expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(6);
-  });
+it("a message in an export catches up with what came due in between, each event once", async () => {
+  const catcher = await startCatcher();
+  const first = await ready({ deliveryUrl: catcher.url });
+  await send(first.emulator, first.token, { to: ["+14155550123", "+14155550124"] });
+  await first.emulator.clock.idle();
+  const second = await startAgain(first.emulator, { startAt: first.emulator.clock.now() + 3_600_000 });
+  await second.clock.idle();
+  for (const id of ["msg_a8244c_000001", "msg_a8244c_000002"]) expect(story(second, id)).toEqual(WHOLE);
+  expect(catcher.caught).toHaveLength(6);
+  expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(6);
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { EmulatorOptions } from "../../src/emulator/index.ts";
 import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/plan.ts";
-import { type Clock, systemClock } from "../../src/internal/clock.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { send, start, startCatcher, tokenOf } from "./support.ts";
 
 const KEY = { "idempotency-key": "key-of-this-test" };
@@ -156,46 +156,31 @@ describe("+15005550011", () => {
   });
 });
 
-describe("+15005550012", () => {
-  it("is accepted, but its connection breaks; a retry gets the 202 and sends nothing again (SND-17, SND-22)", async () => {
-    const { emulator, token } = await ready();
-    const again = () => send(emulator, token, { to: ["+15005550012"] }, KEY);
-    expect((await again()).status).toBe(0);
-    expect(emulator.control.messages()).toHaveLength(1);
-    const { status, body } = await again();
-    expect([status, body.results[0].messageId]).toEqual([202, "msg_a8244c_000001"]);
-    expect(emulator.control.messages()).toHaveLength(1);
-    const logged = emulator.control.requests().slice(-2);
-    expect(logged.map(({ status, faults }) => [status, faults])).toEqual([
-      [0, ["reset"]],
-      [202, []],
-    ]);
-  });
+it("+15005550012 is accepted, but its connection breaks; a retry gets the 202 and sends nothing again (SND-17, SND-22)", async () => {
+  const { emulator, token } = await ready();
+  const again = () => send(emulator, token, { to: ["+15005550012"] }, KEY);
+  expect((await again()).status).toBe(0);
+  expect(emulator.control.messages()).toHaveLength(1);
+  const { status, body } = await again();
+  expect([status, body.results[0].messageId]).toEqual([202, "msg_a8244c_000001"]);
+  expect(emulator.control.messages()).toHaveLength(1);
+  const logged = emulator.control.requests().slice(-2);
+  expect(logged.map(({ status, faults }) => [status, faults])).toEqual([
+    [0, ["reset"]],
+    [202, []],
+  ]);
 });
 
-describe("+15005550013", () => {
-  it("makes the answer take 30 s of real time; a repeat is answered at once", async () => {
-    let asked = 0;
-    let release = () => {};
-    // The real clock, but for the one wait that this test is about.
-    const systemClockHeld: Clock = {
-      ...systemClock,
-      setTimeout(run, ms) {
-        if (ms !== 30_000) return systemClock.setTimeout(run, ms);
-        asked += 1;
-        release = run;
-        return { cancel: () => {}, keepAlive: () => {} };
-      },
-    };
-    const { emulator, token } = await ready({ systemClock: systemClockHeld });
-    let isAnswered = false;
-    const slow = send(emulator, token, { to: ["+15005550013"] }, KEY).finally(() => {
-      isAnswered = true;
-    });
-    const repeat = await send(emulator, token, { to: ["+15005550013"] }, KEY);
-    expect([repeat.status, asked, isAnswered]).toEqual([202, 1, false]);
-    expect(emulator.control.messages()).toHaveLength(1);
-    release();
-    expect((await slow).text).toBe(repeat.text);
+it("+15005550013 makes the answer take 30 s of real time; a repeat is answered at once", async () => {
+  const systemClock = createFakeClock();
+  const { emulator, token } = await ready({ systemClock });
+  let isAnswered = false;
+  const slow = send(emulator, token, { to: ["+15005550013"] }, KEY).finally(() => {
+    isAnswered = true;
   });
+  const repeat = await send(emulator, token, { to: ["+15005550013"] }, KEY);
+  await systemClock.advance(29_999);
+  expect([repeat.status, isAnswered, emulator.control.messages().length]).toEqual([202, false, 1]);
+  await systemClock.advance(1);
+  expect((await slow).text).toBe(repeat.text);
 });

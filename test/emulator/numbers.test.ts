@@ -155,15 +155,6 @@ describe("errors of PATCH /api/core/numbers/{numberId}", () => {
     expect(verdict(await patch(emulator, {}, inactive))).toBe("400 INVALID_REQUEST");
   });
 
-  it("lets the owner of the other client's number change it (UPD-3)", async () => {
-    const emulator = await start();
-    const { fixtures } = emulator;
-    const token = await tokenOf(emulator, fixtures.clients.other);
-    const path = `/api/core/numbers/${fixtures.numbers.foreign}`;
-    const { body } = await checkedCall(emulator, "PATCH", path, { token, body: { campaignregId: "C44" } });
-    expect(body.number.campaignRegId).toBe("C44");
-  });
-
   it("decodes the number id once (UPD-16)", async () => {
     const emulator = await start();
     expect(verdict(await patch(emulator, {}, "num%5F000001"))).toBe("200");

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
-import { start } from "./support.ts";
+import { parsed, start } from "./support.ts";
 
 /** An emulator on a port of its own, closed with the test. */
 export const listen = (options: EmulatorOptions = {}): Promise<Emulator> => start({ port: 0, ...options });
@@ -44,12 +44,4 @@ export async function readAll(socket: Socket): Promise<RawAnswer> {
   const head = gap === -1 ? all : all.slice(0, gap);
   const text = gap === -1 ? "" : all.slice(gap + 4);
   return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, text, body: parsed(text) };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -121,51 +121,47 @@ describe("redelivery", () => {
   });
 });
 
-describe("redelivery of what is no longer kept", () => {
-  it("brings nothing back that went out of the bounds meanwhile", async () => {
-    const { emulator, catcher } = await stage({ keep: 1 });
-    const { deliveryId } = await receive(emulator, "old");
-    let answer = () => {};
-    const arrived = new Promise<void>((resolve) => {
-      catcher.answer = (_, response) => {
-        answer = () => response.writeHead(200).end();
-        resolve();
-      };
-    });
-    const redelivered = Promise.allSettled([emulator.control.redeliver(deliveryId)]);
-    await arrived;
-    catcher.answer = 200;
-    emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "new" });
-    await expect.poll(() => emulator.control.deliveries().map(({ state }) => state)).toEqual(["delivered"]);
-    answer();
-    expect(await redelivered).toMatchObject([{ reason: { code: "cut_off" } }]);
-    expect(emulator.control.deliveries().map((delivery) => delivery.deliveryId)).not.toContain(deliveryId);
+it("redelivery of what is no longer kept brings nothing back that went out of the bounds meanwhile", async () => {
+  const { emulator, catcher } = await stage({ keep: 1 });
+  const { deliveryId } = await receive(emulator, "old");
+  let answer = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    catcher.answer = (_, response) => {
+      answer = () => response.writeHead(200).end();
+      resolve();
+    };
   });
+  const redelivered = Promise.allSettled([emulator.control.redeliver(deliveryId)]);
+  await arrived;
+  catcher.answer = 200;
+  emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "new" });
+  await expect.poll(() => emulator.control.deliveries().map(({ state }) => state)).toEqual(["delivered"]);
+  answer();
+  expect(await redelivered).toMatchObject([{ reason: { code: "cut_off" } }]);
+  expect(emulator.control.deliveries().map((delivery) => delivery.deliveryId)).not.toContain(deliveryId);
 });
 
-describe("recovery", () => {
-  it("tries once more all since a time that was not delivered, and nothing else", async () => {
-    const { emulator, catcher } = await stage();
-    catcher.answer = 500;
-    const old = await receive(emulator, "old");
-    await emulator.clock.advance(100 * MINUTE);
-    const since = emulator.clock.now();
-    const failed = await receive(emulator, "failed");
-    await emulator.clock.advance(81 * MINUTE);
-    const pending = await receive(emulator, "pending");
-    catcher.answer = 200;
-    await receive(emulator, "delivered");
-    catcher.caught.length = 0;
-    const recovered = await emulator.control.recover(since);
-    expect(recovered.map(({ deliveryId, state }) => [deliveryId, state])).toEqual([
-      [failed.deliveryId, "delivered"],
-      [pending.deliveryId, "delivered"],
-    ]);
-    expect(recovered.map(({ attempts }) => attempts.at(-1)?.trigger)).toEqual(["recovery", "recovery"]);
-    expect(catcher.caught.map(({ event }) => event.data.body).sort()).toEqual(["failed", "pending"]);
-    expect(await emulator.control.recover(since)).toEqual([]);
-    expect((await emulator.control.recover(0)).map(({ deliveryId }) => deliveryId)).toEqual([old.deliveryId]);
-  });
+it("recovery tries once more all since a time that was not delivered, and nothing else", async () => {
+  const { emulator, catcher } = await stage();
+  catcher.answer = 500;
+  const old = await receive(emulator, "old");
+  await emulator.clock.advance(100 * MINUTE);
+  const since = emulator.clock.now();
+  const failed = await receive(emulator, "failed");
+  await emulator.clock.advance(81 * MINUTE);
+  const pending = await receive(emulator, "pending");
+  catcher.answer = 200;
+  await receive(emulator, "delivered");
+  catcher.caught.length = 0;
+  const recovered = await emulator.control.recover(since);
+  expect(recovered.map(({ deliveryId, state }) => [deliveryId, state])).toEqual([
+    [failed.deliveryId, "delivered"],
+    [pending.deliveryId, "delivered"],
+  ]);
+  expect(recovered.map(({ attempts }) => attempts.at(-1)?.trigger)).toEqual(["recovery", "recovery"]);
+  expect(catcher.caught.map(({ event }) => event.data.body).sort()).toEqual(["failed", "pending"]);
+  expect(await emulator.control.recover(since)).toEqual([]);
+  expect((await emulator.control.recover(0)).map(({ deliveryId }) => deliveryId)).toEqual([old.deliveryId]);
 });
 
 function attempt(trigger: Attempt["trigger"], at: number, responseBody = ""): Attempt {
@@ -198,14 +194,12 @@ describe("withAttempt()", () => {
   });
 });
 
-describe("a delivery", () => {
-  it("is signed with its secrets in turn however many attempts it had (DLV-16)", async () => {
-    const { emulator, catcher } = await stage({ unspecified: { overlapSigning: "alternate" } });
-    await configure(emulator, "inbound", { secret: "the-next-secret-of-the-tests" });
-    catcher.answer = 500;
-    const { deliveryId } = await receive(emulator);
-    for (let i = 0; i < 103; i++) await emulator.control.redeliver(deliveryId);
-    const withCurrent = catcher.caught.map((one) => signatureOf(one) !== mac(SECRET, one).toString("hex"));
-    expect(withCurrent.every((isCurrent, i) => isCurrent === (i % 2 === 0))).toBe(true);
-  });
+it("a delivery is signed with its secrets in turn however many attempts it had (DLV-16)", async () => {
+  const { emulator, catcher } = await stage({ unspecified: { overlapSigning: "alternate" } });
+  await configure(emulator, "inbound", { secret: "the-next-secret-of-the-tests" });
+  catcher.answer = 500;
+  const { deliveryId } = await receive(emulator);
+  for (let i = 0; i < 103; i++) await emulator.control.redeliver(deliveryId);
+  const withCurrent = catcher.caught.map((one) => signatureOf(one) !== mac(SECRET, one).toString("hex"));
+  expect(withCurrent.every((isCurrent, i) => isCurrent === (i % 2 === 0))).toBe(true);
 });

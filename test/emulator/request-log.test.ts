@@ -217,10 +217,9 @@ describe("a marked secret", () => {
     expect(last(emulator).path).toBe(`${TOKEN_PATH}/`);
   });
 
-  it("is never in the log, in deliveries or their stream: in a webhook's address", async () => {
+  it("is never in the log or in deliveries: in a webhook's address", async () => {
     const url = `http://user:${MARK}@127.0.0.1:9/hooks`;
     const emulator = await start({ lifecycle: "instant" });
-    const { body } = await emulator.handle(new Request(`${emulator.url}/_emulator/stream`));
     const token = await tokenOf(emulator);
     for (const kind of ["inbound", "delivery"])
       await call(emulator, "PATCH", `/api/core/webhooks/${kind}`, {
@@ -237,12 +236,7 @@ describe("a marked secret", () => {
       Array(4).fill("http://127.0.0.1:9/hooks"),
     );
     const { text } = await call(emulator, "GET", "/_emulator/deliveries");
-    const reader = (body as ReadableStream<Uint8Array>).getReader();
-    let streamed = "";
-    while (streamed.split("event: delivery").length < 9)
-      streamed += new TextDecoder().decode((await reader.read()).value);
-    await reader.cancel();
-    for (const shown of [text, streamed, logged(emulator)]) expect(shown.includes(MARK)).toBe(false);
+    for (const shown of [text, logged(emulator)]) expect(shown.includes(MARK)).toBe(false);
   });
 
   it("is never in the log: a query, a token given out, a secret generated (TOK-22)", async () => {

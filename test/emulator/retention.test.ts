@@ -158,28 +158,26 @@ describe("option keep", () => {
   });
 });
 
-describe("Table.oldest()", () => {
-  it("is the first of those that are left, through removals, changes and returns", () => {
-    const table = new Table<number>("numbers", () => {});
-    const expected = new Map<string, number>();
-    // A walk through 2,000 changes that repeats: a third each of puts, changes of what is there, and removals.
-    for (let i = 0, seed = 7; i < 2_000; i++) {
-      seed = (seed * 48_271) % 2_147_483_647;
-      const id = String(seed % 50);
-      if (seed % 3 === 0) {
-        table.remove(id);
-        expected.delete(id);
-      } else {
-        table.put(id, i);
-        expected.set(id, i);
-      }
-      expect(table.oldest()).toEqual(expected.entries().next().value);
-      expect(table.size).toBe(expected.size);
+it("Table.oldest() is the first of those that are left, through removals, changes and returns", () => {
+  const table = new Table<number>("numbers", () => {});
+  const expected = new Map<string, number>();
+  // A walk through 2,000 changes that repeats: a third each of puts, changes of what is there, and removals.
+  for (let i = 0, seed = 7; i < 2_000; i++) {
+    seed = (seed * 48_271) % 2_147_483_647;
+    const id = String(seed % 50);
+    if (seed % 3 === 0) {
+      table.remove(id);
+      expected.delete(id);
+    } else {
+      table.put(id, i);
+      expected.set(id, i);
     }
-    expect([...table.entries()]).toEqual([...expected]);
-    table.clear();
-    expect([table.oldest(), table.size, [...table.values()]]).toEqual([undefined, 0, []]);
-  });
+    expect(table.oldest()).toEqual(expected.entries().next().value);
+    expect(table.size).toBe(expected.size);
+  }
+  expect([...table.entries()]).toEqual([...expected]);
+  table.clear();
+  expect([table.oldest(), table.size, [...table.values()]]).toEqual([undefined, 0, []]);
 });
 
 /** An emulator that was started again while the three events of a message waited for their retries. */

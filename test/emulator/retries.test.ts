@@ -137,21 +137,19 @@ describe("deliveries: when the target is looked up", () => {
   });
 });
 
-describe("retries: an attempt's time", () => {
-  it("is 10 s where nothing else was set, of the real clock (DLV-19)", async () => {
-    const clock = createFakeClock();
-    const { emulator, catcher } = await stage({ systemClock: clock });
-    const arrived = new Promise<void>((resolve) => {
-      catcher.answer = () => resolve();
-    });
-    const ended = receive(emulator);
-    await arrived;
-    await clock.advance(9_999);
-    expect(newest(emulator).attempts).toEqual([]);
-    await clock.advance(1);
-    expect(newest(emulator).attempts).toMatchObject([{ status: null, error: "timeout" }]);
-    await ended;
+it("retries: an attempt's time is 10 s where nothing else was set, of the real clock (DLV-19)", async () => {
+  const clock = createFakeClock();
+  const { emulator, catcher } = await stage({ systemClock: clock });
+  const arrived = new Promise<void>((resolve) => {
+    catcher.answer = () => resolve();
   });
+  const ended = receive(emulator);
+  await arrived;
+  await clock.advance(9_999);
+  expect(newest(emulator).attempts).toEqual([]);
+  await clock.advance(1);
+  expect(newest(emulator).attempts).toMatchObject([{ status: null, error: "timeout" }]);
+  await ended;
 });
 
 describe("retries: order and end of the state", () => {

@@ -152,7 +152,8 @@ export async function startCatcher(): Promise<Catcher> {
   return catcher;
 }
 
-function parsed(text: string): unknown {
+/** JSON; null when it is none. */
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,12 +1,9 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer as createSecureServer } from "node:https";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { wordOf } from "../../src/emulator/delivery/transport.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
+import { selfSigned } from "./transport-certificate.ts";
 import { OK, outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
 
 describe("createTransport()", () => {
@@ -217,17 +214,15 @@ describe("wordOf()", () => {
   });
 });
 
-describe("connections", () => {
-  it("serve one request each, so that no receiver's end of an idle one costs an attempt", async () => {
-    const { url, connections } = await rawReceiver((socket, text) => {
-      if (!text.endsWith("}")) return;
-      socket.write(OK);
-      setTimeout(() => socket.end(), 1);
-    });
-    const transport = transportWith();
-    for (let i = 0; i < 50; i++) expect(await transport.send(outgoing(url))).toMatchObject({ status: 200 });
-    expect(connections).toHaveLength(50);
+it("connections serve one request each, so that no receiver's end of an idle one costs an attempt", async () => {
+  const { url, connections } = await rawReceiver((socket, text) => {
+    if (!text.endsWith("}")) return;
+    socket.write(OK);
+    setTimeout(() => socket.end(), 1);
   });
+  const transport = transportWith();
+  for (let i = 0; i < 50; i++) expect(await transport.send(outgoing(url))).toMatchObject({ status: 200 });
+  expect(connections).toHaveLength(50);
 });
 
 describe("a dribbled body", () => {
@@ -286,17 +281,3 @@ describe("close()", () => {
     expect(connections).toHaveLength(1);
   });
 });
-
-/** A certificate for localhost that openssl makes and nobody vouches for. */
-function selfSigned(): { key: string; cert: string } {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-certificate-"));
-  try {
-    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
-    const made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-    execFileSync("openssl", [...made, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
-    return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}

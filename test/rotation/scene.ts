@@ -1,6 +1,7 @@
 /** The service, our client and our receiver on one clock, which lets hours pass between two rotations. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
 import { join } from "node:path";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { type Client, createClient } from "../../src/client/index.ts";
@@ -12,9 +13,8 @@ import { adoptSecret, type SecretStore } from "../../src/rotation/index.ts";
 import { type SqliteDatabase, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import type { HandledRow } from "../outages/verdict.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
-import { type Front, openFront } from "./front.ts";
-import { type GrainedClock, grained } from "./grained-clock.ts";
 
 /** How the service signs: which secret while two are valid (DLV-16), and whether a retry keeps its signature (DLV-17). */
 export interface Signing {
@@ -96,6 +96,8 @@ function watched({ control }: Emulator): Pick<Scene, "events" | "deliveries"> {
   return { events, deliveries };
 }
 
+type HandledEvent = Record<"messageId" | "sequence", never>;
+
 async function createReceiving(
   clock: Clock,
 ): Promise<Pick<Scene, "receiver" | "secrets" | "front" | "handled" | "close">> {
@@ -116,11 +118,7 @@ async function createReceiving(
   });
   const handled: HandledRow[] = [];
   receiver.onAny((event, ctx) => {
-    const {
-      messageId = null,
-      sequence = 0,
-      eventType,
-    } = event as Partial<Record<"messageId" | "sequence", never>> & typeof event;
+    const { messageId = null, sequence = 0, eventType } = event as typeof event & Partial<HandledEvent>;
     ctx.commit((_tx) => void handled.push({ message_id: messageId, sequence, event_type: eventType }));
   });
   const front = await openFront(nodeWebhook(receiver));
@@ -131,4 +129,65 @@ async function createReceiving(
     rmSync(folder, { recursive: true, force: true });
   };
   return { receiver, secrets, front, handled, close };
+}
+
+interface Front {
+  readonly url: string;
+  /** By status; without what it turned away by itself. */
+  readonly answered: ReadonlyMap<number, number>;
+  readonly turnedAway: number;
+  close(): Promise<void>;
+}
+
+async function openFront(webhook: RequestListener): Promise<Front> {
+  const answered = new Map<number, number>();
+  const turnedAway = new Map<string, number>();
+  const isTurnedAway = (body: Buffer) => {
+    const name = createHash("sha256").update(body).digest();
+    const before = turnedAway.get(name.toString("base64")) ?? 0;
+    if (before >= timesToTurnAway(name.readUInt8(0))) return false;
+    turnedAway.set(name.toString("base64"), before + 1);
+    return true;
+  };
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const rawBody = Buffer.concat(chunks);
+    if (isTurnedAway(rawBody)) return void response.writeHead(503).end();
+    response.on("finish", () => answered.set(response.statusCode, (answered.get(response.statusCode) ?? 0) + 1));
+    webhook(Object.assign(request, { rawBody }), response);
+  });
+  const port = await listenOnLoopback(server);
+  return {
+    url: `http://127.0.0.1:${port}/webhooks`,
+    answered,
+    get turnedAway() {
+      return [...turnedAway.values()].reduce((sum, times) => sum + times, 0);
+    },
+    close: () => endServer(server),
+  };
+}
+
+/** One event of a hundred comes with the last of its attempts only, 81 minutes later. */
+function timesToTurnAway(dice: number): number {
+  if (dice < 3) return 4;
+  if (dice < 8) return 2;
+  return dice < 20 ? 1 : 0;
+}
+
+interface GrainedClock extends Clock {
+  /** Timers that are set from now on ring at multiples of it, milliseconds. */
+  grainMs: number;
+}
+
+function grained(clock: Clock, grainMs: number): GrainedClock {
+  return {
+    grainMs,
+    now: clock.now,
+    monotonic: clock.monotonic,
+    setTimeout(callback, ms) {
+      const now = clock.monotonic();
+      return clock.setTimeout(callback, Math.ceil((now + ms) / this.grainMs) * this.grainMs - now);
+    },
+  };
 }

@@ -94,16 +94,14 @@ describe("rotateSecret(), not rotated", () => {
   });
 });
 
-describe("rotateSecret(), before the service has a secret", () => {
-  it("remembers the rotatedAt that the service shows all the same (WHK-16)", async () => {
-    const setting = await startSetting({ empty: true });
-    const rotatedAt = setting.clock.now() - DAY_MS;
-    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
-    const shown = withConfig(setting, "get", { hasCurrentSecret: false, rotatedAt });
-    await failureOf(rotateSecret({ ...shown, waitMs: 0 }));
-    const stored = await setting.secrets.read("delivery");
-    expect(stored?.next).toMatchObject({ hadSecret: false, rotatedAtBefore: rotatedAt });
-  });
+it("rotateSecret(), before the service has a secret, remembers the rotatedAt that the service shows all the same (WHK-16)", async () => {
+  const setting = await startSetting({ empty: true });
+  const rotatedAt = setting.clock.now() - DAY_MS;
+  setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+  const shown = withConfig(setting, "get", { hasCurrentSecret: false, rotatedAt });
+  await failureOf(rotateSecret({ ...shown, waitMs: 0 }));
+  const stored = await setting.secrets.read("delivery");
+  expect(stored?.next).toMatchObject({ hadSecret: false, rotatedAtBefore: rotatedAt });
 });
 
 describe("rotateSecret(), answers of another shape", () => {
