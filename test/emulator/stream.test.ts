@@ -29,17 +29,17 @@ async function* blocks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string
   }
 }
 
-function told(block: string): Told {
+function read(block: string): Told {
   const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(block)?.[1];
   return { id: field("id"), event: field("event"), data: JSON.parse(field("data") ?? "null") };
 }
 
-async function openStream(emulator: Emulator): Promise<{ next(): Promise<string>; end(): Promise<unknown> }> {
+async function openStream(emulator: Emulator): Promise<{ next(): Promise<string> }> {
   const response = await emulator.handle(new Request(`${emulator.url}/_emulator/stream`));
   expect(response.headers.get("content-type")).toBe("text/event-stream");
   expect(response.headers.get("cache-control")).toBe("no-store");
   const all = blocks(response.body as unknown as AsyncIterable<Uint8Array>);
-  return { next: async () => String((await all.next()).value), end: () => all.return(undefined) };
+  return { next: async () => String((await all.next()).value) };
 }
 
 function large(length: number): TriggerInput {
@@ -66,14 +66,9 @@ describe("GET /_emulator/stream", () => {
     emulator.control.reset();
     const texts: string[] = [];
     for (let i = 0; i < 5; i++) texts.push(await stream.next());
-    const entries = texts.map(told);
-    expect(entries.map(({ id, event }) => [id, event])).toEqual([
-      ["2", "event"],
-      ["3", "delivery"],
-      ["4", "request"],
-      ["5", "delivery"],
-      ["6", "reset"],
-    ]);
+    const entries = texts.map(read);
+    const told = entries.map(({ id, event }) => `${id} ${event}`);
+    expect(told).toEqual(["2 event", "3 delivery", "4 request", "5 delivery", "6 reset"]);
     expect(entries[0]?.data.event).toMatchObject({ eventType: "message.queued", messageId: "msg_a8244c_000001" });
     expect(entries[2]?.data.request).toMatchObject({ path: "/api/core/messages/send", status: 202 });
     expect(entries[3]?.data.delivery).toMatchObject({ state: "delivered", target: { url: catcher.url, signed: true } });
@@ -87,7 +82,7 @@ describe("GET /_emulator/stream", () => {
     await stream.next();
     await systemClock.advance(14_999);
     await tokenOf(emulator);
-    expect(told(await stream.next()).event).toBe("request");
+    expect(read(await stream.next()).event).toBe("request");
     await systemClock.advance(1);
     expect(await stream.next()).toBe(": still here");
     await systemClock.advance(15_000);
@@ -101,14 +96,14 @@ describe("GET /_emulator/stream", () => {
     await quick.next();
     for (let i = 0; i < 20; i++) {
       emulator.control.trigger(large(1_000_000));
-      expect([told(await quick.next()).event, told(await quick.next()).event]).toEqual(["event", "delivery"]);
+      expect([read(await quick.next()).event, read(await quick.next()).event]).toEqual(["event", "delivery"]);
     }
     const text = await slow.text();
     expect(text.endsWith("event: dropped\ndata: {}\n\n")).toBe(true);
     expect(text.length).toBeGreaterThan(16 * 1_048_576);
     expect(text.length).toBeLessThan(17 * 1_048_576);
     await tokenOf(emulator);
-    expect(told(await quick.next()).id).toBe("41");
+    expect(read(await quick.next()).id).toBe("41");
   });
 
   it("brings a single entry that is larger than that, before it ends", async () => {
@@ -116,8 +111,8 @@ describe("GET /_emulator/stream", () => {
     const stream = await openStream(emulator);
     await stream.next();
     emulator.control.trigger(large(20_000_000));
-    expect(JSON.parse(told(await stream.next()).data.event.body).data.text).toHaveLength(20_000_000);
-    expect(told(await stream.next()).event).toBe("dropped");
+    expect(JSON.parse(read(await stream.next()).data.event.body).data.text).toHaveLength(20_000_000);
+    expect(read(await stream.next()).event).toBe("dropped");
   });
 
   it("stays open over a socket while nothing happens, and ends with the emulator", async () => {
@@ -128,7 +123,7 @@ describe("GET /_emulator/stream", () => {
     const all = blocks(response);
     expect((await all.next()).value).toBe(": 0 so far");
     await tokenOf(emulator);
-    expect(told(String((await all.next()).value)).id).toBe("1");
+    expect(read(String((await all.next()).value)).id).toBe("1");
     const closed = new Promise((resolve) => response.once("close", resolve));
     await emulator.close();
     await closed;
