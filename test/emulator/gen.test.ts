@@ -146,7 +146,7 @@ describe("bodies", () => {
     refuses(await patch(emulator, token, body), 400, "INVALID_REQUEST");
   });
 
-  it.each([
+  it.each<readonly [type: string, body: string]>([
     ...[
       "application/json",
       "application/json;charset=utf-8",

@@ -49,34 +49,35 @@ describe("POST /api/auth/token", () => {
     expect(response.status).toBe(200);
   });
 
-  type Refusal = readonly [rule: string, body: string, type: string, error?: string];
+  const refusal = (rule: string, body: string, type: string, error = "invalid_request") =>
+    [rule, body, type, error] as const;
   const MISSING = [{}, { client_id: "client_main" }, { client_secret: "x" }, { ...PAIR, client_secret: "" }];
-  it.each<Refusal>([
-    ...["text/plain", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json"].map(
-      (type): Refusal => ["TOK-20", JSON.stringify(RIGHT), type],
+  it.each([
+    ...["text/plain", "multipart/form-data; boundary=x", "application/jsonx", "application/vnd.api+json"].map((type) =>
+      refusal("TOK-20", JSON.stringify(RIGHT), type),
     ),
     ...[
       ...["{", "[]", '"grant_type"', "null", `{"grant_type":${"[".repeat(100)}${"]".repeat(100)}}`],
       JSON.stringify({ ...RIGHT, client_id: 1 }),
       JSON.stringify({ ...RIGHT, grant_type: null }),
-    ].map((body): Refusal => ["TOK-15", body, JSON_TYPE]),
-    ...["client_id=%zz&client_secret=x", "client_id=%ff&client_secret=x", "client_id=x&client_secret=%"].map(
-      (pair): Refusal => ["TOK-15", `${encoded(GRANT)}&${pair}`, FORM_TYPE],
+    ].map((body) => refusal("TOK-15", body, JSON_TYPE)),
+    ...["client_id=%zz&client_secret=x", "client_id=%ff&client_secret=x", "client_id=x&client_secret=%"].map((pair) =>
+      refusal("TOK-15", `${encoded(GRANT)}&${pair}`, FORM_TYPE),
     ),
-    ...Object.entries({ ...RIGHT, scope: "a" }).map(
-      ([name, value]): Refusal => ["TOK-19", `${encoded({ ...RIGHT, scope: "a" })}&${name}=${value}`, FORM_TYPE],
+    ...Object.entries({ ...RIGHT, scope: "a" }).map(([name, value]) =>
+      refusal("TOK-19", `${encoded({ ...RIGHT, scope: "a" })}&${name}=${value}`, FORM_TYPE),
     ),
-    ...[...MISSING, { ...PAIR, client_id: "" }].flatMap((fields): Refusal[] => [
-      ["TOK-6", encoded({ ...GRANT, ...fields }), FORM_TYPE],
-      ["TOK-6", JSON.stringify({ ...GRANT, ...fields }), JSON_TYPE],
+    ...[...MISSING, { ...PAIR, client_id: "" }].flatMap((fields) => [
+      refusal("TOK-6", encoded({ ...GRANT, ...fields }), FORM_TYPE),
+      refusal("TOK-6", JSON.stringify({ ...GRANT, ...fields }), JSON_TYPE),
     ]),
-    ...[FORM_TYPE, JSON_TYPE].map((type): Refusal => ["TOK-6", "", type]),
-    ...[PAIR, { grant_type: "", ...PAIR }].map((fields): Refusal => ["TOK-16", encoded(fields), FORM_TYPE]),
+    ...[FORM_TYPE, JSON_TYPE].map((type) => refusal("TOK-6", "", type)),
+    ...[PAIR, { grant_type: "", ...PAIR }].map((fields) => refusal("TOK-16", encoded(fields), FORM_TYPE)),
     ...["password", "authorization_code", "refresh_token", "CLIENT_CREDENTIALS", " client_credentials"].map(
-      (grant_type): Refusal => ["TOK-4, TOK-7", encoded({ ...RIGHT, grant_type }), FORM_TYPE, "unsupported_grant_type"],
+      (grant_type) => refusal("TOK-4, TOK-7", encoded({ ...RIGHT, grant_type }), FORM_TYPE, "unsupported_grant_type"),
     ),
-    ["GEN-10", JSON.stringify({ ...RIGHT, padding: "x".repeat(1_048_576) }), JSON_TYPE],
-  ])("refuses by %s (case %#)", async (_, body, type, error = "invalid_request") => {
+    refusal("GEN-10", JSON.stringify({ ...RIGHT, padding: "x".repeat(1_048_576) }), JSON_TYPE),
+  ])("refuses by %s (case %#)", async (_, body, type, error) => {
     refuses(await post(await start({ clientSecret: SECRET }), body, type), 400, error);
   });
 

@@ -178,11 +178,15 @@ describe("an attempt's time (DLV-19)", () => {
   });
 
   it.each([
-    ["without a byte of an answer", ""],
-    ["within the answer's head, however often the receiver promises one", "HTTP/1.1 102 Processing\r\n\r\n".repeat(50)],
-    ["within the answer's body", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf"],
+    ["without a byte of an answer", "", {}],
+    [
+      "within the answer's head, however often the receiver promises one",
+      "HTTP/1.1 102 Processing\r\n\r\n".repeat(50),
+      {},
+    ],
+    ["within the answer's body", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", {}],
     ["within a dribbled body", "", { dribbleMs: 60_000 }],
-  ])("ends %s, and so does the connection", async (_, answer, fields = {}) => {
+  ])("ends %s, and so does the connection", async (_, answer, fields) => {
     const { url, texts, connections } = await rawReceiver((socket) => socket.write(answer));
     await atTheLimit(url, () => texts[0]?.includes("\r\n\r\n{") === true, fields);
     await until(() => connections[0]?.destroyed === true);
