@@ -14,22 +14,9 @@ import { listenOnLoopback } from "../support/loopback.ts";
 
 /** What can happen to a request. "After" means that the service did what was asked, and the client is not told. */
 export const FAULTS = [
-  "cut before",
-  "cut after",
-  "cut in the body",
-  "reset before",
-  "reset after",
-  "reset in the body",
-  "silent before",
-  "silent after",
-  "late",
-  "page before",
-  "page after",
-  "error after",
-  "revoked before",
-  "revoked after",
-  "aborted before",
-  "aborted after",
+  ...["cut before", "cut after", "cut in the body", "reset before", "reset after", "reset in the body"],
+  ...["silent before", "silent after", "late", "page before", "page after", "error after"],
+  ...["revoked before", "revoked after", "aborted before", "aborted after"],
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 

@@ -1,8 +1,7 @@
 /** `npm run prove -- sends`: 2,000 sends over connections that break before and after the commit; `--full` 50,000. */
 import type { Programme, Proof } from "../prove/programme.ts";
 import { FAULTS, type ProxiedCall } from "./fault-proxy.ts";
-import { type Evidence, runSends } from "./sends.ts";
-import { clientSender } from "./sends-client.ts";
+import { clientSender, type Evidence, runSends } from "./sends.ts";
 import { judge } from "./sends-judge.ts";
 
 const SHORT = 2_000;

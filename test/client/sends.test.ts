@@ -2,8 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../src/client/index.ts";
-import { type Evidence, runSends, type Sender, type Sent, type Target } from "./sends.ts";
-import { clientSender } from "./sends-client.ts";
+import { clientSender, type Evidence, runSends, type Sender, type Sent, type Target } from "./sends.ts";
 import { judge } from "./sends-judge.ts";
 
 /** Few lanes and time enough, so that on a busy machine only the silent requests end in a time-out. */
@@ -17,12 +16,8 @@ describe("client.messages.send() over connections that break", () => {
     tags: "full",
     timeout: LIMIT_MS,
   }, async () => {
-    const evidence = await runSends({
-      lanes: LANES,
-      count: 300,
-      seed: "short",
-      createSender: clientSender(TIMEOUT_MS),
-    });
+    const createSender = clientSender(TIMEOUT_MS);
+    const evidence = await runSends({ lanes: LANES, count: 300, seed: "short", createSender });
     expect(judge(evidence)).toEqual([]);
     const failed = evidence.sends.filter(({ first }) => !first.ok);
     expect(failed.length).toBeGreaterThan(5);
@@ -63,28 +58,18 @@ function scripted(keyFor: (given: string) => string): (target: Target) => Sender
   };
 }
 
-describe("judge()", () => {
-  it(
-    "has nothing against a client that keeps its key",
-    async () => {
-      expect(
-        judge(await runSends({ lanes: LANES, count: 30, seed: "one key", createSender: scripted((key) => key) })),
-      ).toEqual([]);
-    },
-    LIMIT_MS,
-  );
+describe("judge()", { timeout: LIMIT_MS }, () => {
+  it("has nothing against a client that keeps its key", async () => {
+    const terms = { lanes: LANES, count: 30, seed: "one key", createSender: scripted((key) => key) };
+    expect(judge(await runSends(terms))).toEqual([]);
+  });
 
-  it(
-    "sees the doubles of a client that makes a new key for each attempt (SND-22)",
-    async () => {
-      const problems = judge(
-        await runSends({ lanes: LANES, count: 30, seed: "new keys", createSender: scripted(() => randomUUID()) }),
-      );
-      expect(problems).toContainEqual(expect.stringMatching(/^double: .* has \d messages$/));
-      expect(problems).toContainEqual(expect.stringMatching(/^keys: order-\d+ was sent with \d keys$/));
-    },
-    LIMIT_MS,
-  );
+  it("sees the doubles of a client that makes a new key for each attempt (SND-22)", async () => {
+    const terms = { lanes: LANES, count: 30, seed: "new keys", createSender: scripted(() => randomUUID()) };
+    const problems = judge(await runSends(terms));
+    expect(problems).toContainEqual(expect.stringMatching(/^double: .* has \d messages$/));
+    expect(problems).toContainEqual(expect.stringMatching(/^keys: order-\d+ was sent with \d keys$/));
+  });
 
   const request = { sendFrom: "num_1", to: ["+1"], messageType: "SMS", externalReference: "order-1" } as const;
   const success = { ok: true, idempotencyKey: "key-1", messageIds: ["msg_1"] } as const;
@@ -93,13 +78,9 @@ describe("judge()", () => {
   };
   const one = new Map([["order-1 to +1", ["msg_1"]]]);
   const none = new Map<string, string[]>();
-  const callOf = (key: string | null, text = "") => ({
-    method: "POST",
-    path: "/api/core/messages/send",
-    idempotencyKey: key,
-    contentType: "application/json",
-    body: JSON.stringify({ ...request, text }),
-    fault: null,
+  const callOf = (idempotencyKey: string | null, text = "") => ({
+    ...{ method: "POST", path: "/api/core/messages/send", contentType: "application/json", fault: null },
+    ...{ idempotencyKey, body: JSON.stringify({ ...request, text }) },
   });
   const evidenceOf = (fields: Partial<Evidence>, sent: Partial<Sent> = {}): Evidence => ({
     sends: [{ request, first: success, last: success, ...sent }],
@@ -108,32 +89,24 @@ describe("judge()", () => {
     ...fields,
   });
 
-  it.each<[problem: string, evidence: Evidence]>([
-    ["lost: order-1 to +1 ended in success and has no message", evidenceOf({ ledgers: { first: none, last: one } })],
-    [
-      "other: order-1 to +1 was told of another message",
-      evidenceOf({}, { first: { ...success, messageIds: ["msg_2"] } }),
-    ],
-    [
-      "untyped: order-1 ended in Error: no",
-      evidenceOf({}, { first: { ok: false, error: Object.assign(new Error("no"), { idempotencyKey: "key-1" }) } }),
-    ],
-    ["storm: order-1 took 5 attempts", evidenceOf({}, { first: failure("key-1", 5) })],
-    ["keyless: order-1 ended in an error without its key", evidenceOf({}, { first: failure(null) })],
-    ["rekeyed: order-1 was sent again with another key", evidenceOf({}, { first: failure("key-2") })],
-    ["lost: order-1 to +1 has 0 messages in the end", evidenceOf({ ledgers: { first: one, last: none } })],
-    [
-      "double: order-1 to +1 has 2 messages in the end",
-      evidenceOf({ ledgers: { first: one, last: new Map([["order-1 to +1", ["msg_1", "msg_2"]]]) } }),
-    ],
-    [
-      "phantom: order-2 to +1 was never sent",
-      evidenceOf({ ledgers: { first: one, last: new Map([...one, ["order-2 to +1", ["msg_2"]]]) } }),
-    ],
-    ["bytes: key key-1 was sent with 2 bodies", evidenceOf({ calls: [callOf("key-1"), callOf("key-1", "hi")] })],
-    ["keyless: a send had no key", evidenceOf({ calls: [callOf(null)] })],
-  ])("says: %s", (problem, evidence) => {
-    expect(judge(evidence)).toEqual([problem]);
+  const nameless = { ok: false, error: Object.assign(new Error("no"), { idempotencyKey: "key-1" }) } as const;
+  const twice = new Map([["order-1 to +1", ["msg_1", "msg_2"]]]);
+  const other = new Map([...one, ["order-2 to +1", ["msg_2"]]] as const);
+
+  it.each<[problem: string, fields: Partial<Evidence>, sent?: Partial<Sent>]>([
+    ["lost: order-1 to +1 ended in success and has no message", { ledgers: { first: none, last: one } }],
+    ["other: order-1 to +1 was told of another message", {}, { first: { ...success, messageIds: ["msg_2"] } }],
+    ["untyped: order-1 ended in Error: no", {}, { first: nameless }],
+    ["storm: order-1 took 5 attempts", {}, { first: failure("key-1", 5) }],
+    ["keyless: order-1 ended in an error without its key", {}, { first: failure(null) }],
+    ["rekeyed: order-1 was sent again with another key", {}, { first: failure("key-2") }],
+    ["lost: order-1 to +1 has 0 messages in the end", { ledgers: { first: one, last: none } }],
+    ["double: order-1 to +1 has 2 messages in the end", { ledgers: { first: one, last: twice } }],
+    ["phantom: order-2 to +1 was never sent", { ledgers: { first: one, last: other } }],
+    ["bytes: key key-1 was sent with 2 bodies", { calls: [callOf("key-1"), callOf("key-1", "hi")] }],
+    ["keyless: a send had no key", { calls: [callOf(null)] }],
+  ])("says: %s", (problem, fields, sent) => {
+    expect(judge(evidenceOf(fields, sent))).toEqual([problem]);
   });
 
   it("says what was never sent", () => {

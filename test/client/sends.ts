@@ -1,5 +1,5 @@
 /** Many sends through the fault proxy, then each failed one again with its key until it succeeds; and what both ends saw of it. */
-import type { SendOptions, SendRequest, SendResult } from "../../src/client/index.ts";
+import { createClient, type SendOptions, type SendRequest, type SendResult } from "../../src/client/index.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type FaultProxy, type ProxiedCall, seededFaults, startFaultProxy } from "./fault-proxy.ts";
@@ -16,7 +16,15 @@ export interface Target {
   readonly clientSecret: string;
 }
 
-export interface SendsTerms {
+/** Our own client, in a hurry: it gives up an attempt after `timeoutMs`, so that silent ones take little time. */
+export function clientSender(timeoutMs: number): (target: Target) => Sender {
+  return (target) => {
+    const client = createClient({ ...target, timeoutMs, backoff: { baseMs: 1, maxMs: 20 }, logger: silentLogger });
+    return (request, options) => client.messages.send(request, options);
+  };
+}
+
+interface SendsTerms {
   readonly count: number;
   readonly seed: string;
   /** How many sends are under way at once. */
@@ -55,13 +63,8 @@ const BROKEN = 0.35;
 const MOST_RESENDS = 40;
 
 export async function runSends({ count, seed, lanes, createSender }: SendsTerms): Promise<Evidence> {
-  await using emulator = await createEmulator({
-    seed,
-    lifecycle: "manual",
-    magic: false,
-    keep: 1_000_000,
-    logger: silentLogger,
-  });
+  const settings = { lifecycle: "manual", magic: false, keep: 1_000_000, logger: silentLogger } as const;
+  await using emulator = await createEmulator({ seed, ...settings });
   const callers = new Map<string, AbortController>();
   const proxy = await startFaultProxy({
     upstream: emulator.url,
