@@ -1,22 +1,16 @@
 /** A receiver that takes every request and answers none. */
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { onTestFinished } from "vitest";
-import { listenOnLoopback } from "../support/loopback.ts";
+import { newServer } from "./place.ts";
 
 export interface Hanging {
   readonly url: string;
   /** Resolves with its first request. */
-  readonly asked: Promise<unknown>;
+  readonly asked: Promise<void>;
 }
 
 export async function startHanging(): Promise<Hanging> {
-  const server = createServer();
-  const asked = once(server, "request");
-  const port = await listenOnLoopback(server);
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
+  let ask = () => {};
+  const asked = new Promise<void>((resolve) => {
+    ask = resolve;
   });
-  return { url: `http://127.0.0.1:${port}/`, asked };
+  return { url: await newServer(() => ask()), asked };
 }

@@ -132,18 +132,6 @@ export function runToEnd(args: readonly string[], environment: NodeJS.ProcessEnv
   return new Running(args, environment).exit;
 }
 
-/** The status of a token request with these credentials. */
-export async function tokenStatus(url: string, clientId: string, clientSecret: string): Promise<number> {
-  const body = new URLSearchParams({
-    grant_type: "client_credentials",
-    client_id: clientId,
-    client_secret: clientSecret,
-  });
-  const response = await fetch(`${url}/api/auth/token`, { method: "POST", body });
-  await response.arrayBuffer();
-  return response.status;
-}
-
 /** The process groups of what a process started that are not its own. */
 function groupsUnder(pid: number | undefined): number[] {
   const { stdout } = spawnSync("ps", ["-A", "-o", "ppid=,pid=,pgid="], { encoding: "utf8" });

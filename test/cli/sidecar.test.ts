@@ -1,12 +1,10 @@
 /** The short form of `npm run prove -- sidecar`. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { httpPublisher } from "../../src/forward/index.ts";
 import { messageOf } from "../../src/forward/publisher.ts";
 import type { KnownEvent } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
+import { newFolder } from "./place.ts";
 import { PythonApplication, pythonIsMissing } from "./python-application.ts";
 import { feedSidecar, problemsOf } from "./sidecar.ts";
 
@@ -33,12 +31,8 @@ describe("the application in Python", () => {
   it("keeps what comes after a later event of its message, and its state as it is (RCV-7)", async (context) => {
     const missing = pythonIsMissing();
     if (missing !== null) context.skip(missing);
-    const folder = mkdtempSync(join(tmpdir(), "oncehook-python-"));
-    const application = new PythonApplication(folder, SECRET);
-    onTestFinished(async () => {
-      await application.end("SIGKILL");
-      rmSync(folder, { recursive: true });
-    });
+    const application = new PythonApplication(newFolder(), SECRET);
+    onTestFinished(async () => void (await application.end("SIGKILL")));
     await application.start();
     const publisher = httpPublisher({ url: application.url, secret: SECRET });
     const { signal } = new AbortController();

@@ -3,7 +3,8 @@ import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:http";
+import { Agent, createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -13,7 +14,7 @@ import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
 import { type Faults, faultsOf, heldOf, nameOf } from "../forward/held.ts";
-import { Detour } from "./detour.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { type Kept, PythonApplication } from "./python-application.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
@@ -242,4 +243,43 @@ async function startSidecar(folder: string, target: string): Promise<Sidecar> {
       return (await exited)[0];
     },
   };
+}
+
+/** A server in the application's place that sends everybody on to another one, as a proxy does that has moved or wants a login. */
+class Detour {
+  /** Requests that were answered with a redirect. */
+  redirected = 0;
+  /** Requests that came where the redirects lead, each for an event that somebody else has now. */
+  followed = 0;
+  readonly #elsewhere = createServer((_request, response) => {
+    this.followed += 1;
+    response.writeHead(204).end();
+  });
+  readonly #place = createServer((request, response) => {
+    const { port } = this.#elsewhere.address() as AddressInfo;
+    response.once("finish", () => {
+      this.redirected += 1;
+    });
+    // An answer to half a request might be cut off with it.
+    request.resume().once("end", () => {
+      response.writeHead(307, { location: `http://127.0.0.1:${port}/events` }).end();
+    });
+  });
+
+  /** Listens where `url` leads, whose server is gone. */
+  async open(url: string): Promise<void> {
+    const { hostname, port } = new URL(url);
+    await listenOnLoopback(this.#elsewhere);
+    this.#place.listen(Number(port), hostname);
+    await once(this.#place, "listening");
+  }
+
+  /** Leaves the place. Where the redirects lead somebody listens on, until `close`. */
+  leave(): Promise<void> {
+    return endServer(this.#place);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([endServer(this.#place), endServer(this.#elsewhere)]);
+  }
 }

@@ -83,7 +83,7 @@ describe("a Call", () => {
     const call = client.whoami();
     expect(call).toBeInstanceOf(Promise);
     const [data, answered] = await Promise.all([call, call.withResponse()]);
-    expect(answered).toMatchObject({ data: { apiClientStatus: "ACTIVE" }, response: { status: 200 }, attempts: 1 });
+    expect([answered.data.apiClientStatus, answered.response.status, answered.attempts]).toEqual(["ACTIVE", 200, 1]);
     expect(answered.response.headers.get("content-type")).toContain("application/json");
     expect(answered.data).toBe(data);
     expect(sentTo(WHOAMI_PATH).length).toBe(1);

@@ -9,6 +9,7 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { seededFraction } from "../../src/emulator/clock.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
@@ -183,7 +184,7 @@ async function halfAnswer(response: ServerResponse, { status, contentType, body 
 /** Null when the client went away before all of it had come. */
 async function requestOf(incoming: IncomingMessage): Promise<ProxiedRequest | null> {
   const { method = "", url: path = "", headers } = incoming;
-  const body = await bytesOf(incoming).catch(() => null);
+  const body = await buffer(incoming).catch(() => null);
   if (body === null) return null;
   const key = headers["idempotency-key"];
   return {
@@ -193,12 +194,6 @@ async function requestOf(incoming: IncomingMessage): Promise<ProxiedRequest | nu
     contentType: headers["content-type"] ?? null,
     body: body.toString("utf8"),
   };
-}
-
-async function bytesOf(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 interface Way {
@@ -224,6 +219,6 @@ async function forwarded(way: Way, request: ProxiedRequest): Promise<Answer> {
   return {
     status: response.statusCode ?? 0,
     contentType: response.headers["content-type"] ?? "",
-    body: await bytesOf(response),
+    body: await buffer(response),
   };
 }

@@ -5,8 +5,11 @@ import type { CallOptions, Client } from "../../src/client/index.ts";
 export const RECIPIENT = "+14155550123";
 /** A send that the emulator takes; its first number is the one that can do everything. */
 export const SMS = {
-  ...{ sendFrom: "num_000001", to: [RECIPIENT] as readonly string[], messageType: "SMS" },
-  ...{ text: "hello", externalReference: "order-1" },
+  sendFrom: "num_000001",
+  to: [RECIPIENT] as readonly string[],
+  messageType: "SMS",
+  text: "hello",
+  externalReference: "order-1",
 } as const;
 export const MEDIUM = { storageKey: "media/1", mimeType: "image/png", byteLength: 1_024 } as const;
 export const MMS = { ...SMS, messageType: "MMS", media: [MEDIUM] } as const;

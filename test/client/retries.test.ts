@@ -2,6 +2,7 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   ApiError,
+  type ClientOptions,
   ConnectionError,
   InvalidArgumentError,
   OAuthError,
@@ -56,20 +57,22 @@ describe("a call is made again", () => {
   );
 
   const clock = createFakeClock();
-  it.each<[string, Step]>([
+  it.each<[string, Step, Partial<ClientOptions>]>([
     [
       "an answer that breaks off in the middle",
       (_, response) => {
         response.writeHead(200, { "content-length": "100" }).write('{"api');
         setImmediate(() => response.destroy());
       },
+      {},
     ],
     [
       "a time-out, which includes the body",
       (_, response) => response.writeHead(200).write("{", () => clock.advance(30_000)),
+      { clock },
     ],
-  ])("after %s (CLI-5)", async (_, broken) => {
-    const { client } = await startServer([broken, 200], { clock, backoff: { baseMs: 0 } });
+  ])("after %s (CLI-5)", async (_, broken, options) => {
+    const { client } = await startServer([broken, 200], options);
     expect((await client.whoami().withResponse()).attempts).toBe(2);
   });
 

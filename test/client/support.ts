@@ -59,10 +59,13 @@ export function fault(route: string, action: ApiAction, times?: number): FaultRu
 export type Answerer = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /** A number is a status with the body `{}`. The default status is 200; a body that is a text is sent as it is. */
-export type Step =
-  | number
-  | { readonly status?: number; readonly body?: unknown; readonly headers?: OutgoingHttpHeaders }
-  | Answerer;
+export type Step = number | Answered | Answerer;
+
+interface Answered {
+  readonly status?: number;
+  readonly body?: unknown;
+  readonly headers?: OutgoingHttpHeaders;
+}
 
 /** One step for all requests, or one for each, of which the last is for all that follow. */
 export type Answer = Step | readonly Step[];
@@ -71,7 +74,7 @@ export type Answer = Step | readonly Step[];
 export async function startServer(
   answer: Answer,
   options: Partial<ClientOptions> = {},
-  token: Answer = (_, response) => answerJson(response, 200, tokenBody(`token-${++tokens}`)),
+  token: Answer = (_, response) => response.end(JSON.stringify(tokenBody(`token-${++tokens}`))),
 ): Promise<Started> {
   const [calls, issue] = [inTurn(answer), inTurn(token)];
   const server = createServer((request, response) => {
@@ -101,13 +104,10 @@ function inTurn(answer: Answer): Answerer {
   return (request, response) => {
     const step = steps[Math.min(taken++, steps.length - 1)] ?? 500;
     if (typeof step === "function") return step(request, response);
-    const { status = 200, body = {}, headers = {} } = typeof step === "number" ? { status: step } : step;
+    const answered: Answered = typeof step === "number" ? { status: step } : step;
+    const { status = 200, body = {}, headers = {} } = answered;
     return response.writeHead(status, headers).end(typeof body === "string" ? body : JSON.stringify(body));
   };
-}
-
-export function answerJson(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
 /** Waits between retries are 0 ms. */

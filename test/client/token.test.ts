@@ -31,7 +31,9 @@ describe("the token request", () => {
     expect(asked?.headers.get("content-type")).toBe("application/x-www-form-urlencoded");
     expect(asked?.headers.get("authorization")).toBeNull();
     expect(Object.fromEntries(new URLSearchParams(asked?.body))).toEqual({
-      ...{ grant_type: "client_credentials", client_id: emulator.clientId, client_secret: emulator.clientSecret },
+      grant_type: "client_credentials",
+      client_id: emulator.clientId,
+      client_secret: emulator.clientSecret,
     });
   });
 

@@ -9,7 +9,8 @@ import type { InboxStore } from "../../../src/inbox/store.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { contextOf, turn } from "../../stores/sqlite-turns.ts";
 import { handle, outboundEvent } from "../inbox-place.ts";
-import { clockAt, type InboxWish, newFolder, newInbox } from "./scene.ts";
+import { newFolder } from "../place.ts";
+import { clockAt, type InboxWish, newInbox } from "./scene.ts";
 
 /** What the command is given, and what is otherwise than here around it. */
 export interface Case {
@@ -69,15 +70,8 @@ export const waiting = (agoMs: number): Promise<string> => {
 
 /** A signed body that is no event. */
 export const quarantined = (): Promise<string> => {
-  const kept = {
-    reason: "invalid_json",
-    slot: "current",
-    signer: "s",
-    scope: "any",
-    signedAt: Date.now(),
-    trace: null,
-  };
-  const quarantines = [{ ...kept, digest: Buffer.alloc(32), raw: Buffer.from("{") }];
+  const origin = { slot: "current", signer: "s", scope: "any", signedAt: Date.now(), trace: null };
+  const quarantines = [{ ...origin, reason: "invalid_json", digest: Buffer.alloc(32), raw: Buffer.from("{") }];
   return newInbox({ fill: async (store) => void (await store.step(turn<never>({ quarantines }))) });
 };
 

@@ -5,8 +5,9 @@ import type { DoctorFlags } from "../../../src/cli/doctor/examine.ts";
 import { createClient } from "../../../src/client/index.ts";
 import { createEmulator, type Emulator, type EmulatorOptions } from "../../../src/emulator/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
+import { newFile, newServer } from "../place.ts";
 import type { Case } from "./cases.ts";
-import { newFile, newServer, SECRET } from "./scene.ts";
+import { SECRET } from "./scene.ts";
 
 export const TARGET = "https://hooks.example.com/webhooks";
 

@@ -1,13 +1,15 @@
 /** `oncehook doctor --watch`: the alerts of an inbox, printed. */
 import { describe, expect, it } from "vitest";
+import { doctorCommand } from "../../../src/cli/doctor/command.ts";
 import { alertsOf } from "../../../src/cli/doctor/watch.ts";
 import type { InboxStore } from "../../../src/index.ts";
 import { type Alert, openInbox, PermanentError } from "../../../src/index.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { MINUTE, newInboxFile, sqliteBench } from "../../receiver/bench.ts";
 import { inbound } from "../../receiver/events.ts";
+import { runHere } from "../here.ts";
 import { dead } from "../inbox-place.ts";
-import { Running, runToEnd } from "../running.ts";
+import { Running } from "../running.ts";
 import { filled } from "./cases.ts";
 
 describe("alertsOf()", () => {
@@ -73,14 +75,11 @@ describe("oncehook doctor --watch", () => {
     expect(await watching.exit).toMatchObject({ code: 0, errors: "" });
   });
 
-  it("ends with 2 without an inbox", async () => {
-    const { code, errors } = await runToEnd(["doctor", "--watch"]);
-    expect([code, errors]).toEqual([2, "error: --watch takes --store: it watches an inbox.\n"]);
-  });
-
-  it("says why an inbox cannot be opened", async () => {
-    const { code, errors } = await runToEnd(["doctor", "--store", "missing.db", "--watch"]);
-    expect(code).toBeGreaterThan(0);
-    expect(errors).toMatch(/^error: There is no inbox at /);
+  it.each([
+    [["--watch"], 2, /^error: --watch takes --store: it watches an inbox\.\n$/],
+    [["--store", "missing.db", "--watch"], 2, /^error: There is no inbox at /],
+  ])("says of %j why it cannot watch", async (args, expected, message) => {
+    const { code, errors } = await runHere(doctorCommand(), args);
+    expect([code, errors]).toEqual([expected, expect.stringMatching(message)]);
   });
 });
