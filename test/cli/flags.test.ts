@@ -1,6 +1,6 @@
 /** What flags' values may look like. */
 import { describe, expect, it } from "vitest";
-import { duration, instant, repeated, wholeNumber } from "../../src/cli/flags.ts";
+import { duration, instant, wholeNumber } from "../../src/cli/flags.ts";
 
 describe("duration()", () => {
   it.each([
@@ -46,11 +46,5 @@ describe("instant()", () => {
     "2026-01-01T00:00:00z",
   ])("refuses %j", (text) => {
     expect(() => instant(text)).toThrow("epoch milliseconds");
-  });
-});
-
-describe("repeated()", () => {
-  it("collects", () => {
-    expect(repeated("b", repeated("a"))).toEqual(["a", "b"]);
   });
 });

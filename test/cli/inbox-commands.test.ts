@@ -40,6 +40,15 @@ const WAYS = rows<readonly [string, Way]>(
   ([, each]) => each === here,
 );
 
+function inEachWay(title: string, tests: () => void): void {
+  describe.each(WAYS)(`${title}, %s`, (_, chosen) => {
+    beforeAll(() => {
+      inbox = chosen;
+    });
+    tests();
+  });
+}
+
 type Schema = keyof typeof SCHEMAS;
 
 /** What it printed with `--json`, held against its schema. */
@@ -54,11 +63,7 @@ function rowsOf<S extends Schema>(schema: S, output: string): readonly z.infer<(
   return linesOf({ output }).map((row) => SCHEMAS[schema].parse(row) as z.infer<(typeof SCHEMAS)[S]>);
 }
 
-describe.each(WAYS)("oncehook inbox, to look, %s", (_, chosen) => {
-  beforeAll(() => {
-    inbox = chosen;
-  });
-
+inEachWay("oncehook inbox, to look", () => {
   it("lists events by filters, and where the next page begins", async () => {
     const [table, page, dead] = await Promise.all([
       inbox(filled, "ls", "--limit", "2", "--type", "message.queued"),
@@ -108,11 +113,7 @@ describe.each(WAYS)("oncehook inbox, to look, %s", (_, chosen) => {
   });
 });
 
-describe.each(WAYS)("oncehook inbox, to act, %s", (_, chosen) => {
-  beforeAll(() => {
-    inbox = chosen;
-  });
-
+inEachWay("oncehook inbox, to act", () => {
   it("replays and discards by id, and says what it could not", async () => {
     const path = newInbox();
     const replayed = await inbox(path, "replay", "2", "6", "99", "--by", "ann", "--json");
@@ -224,11 +225,7 @@ describe.each(WAYS)("oncehook inbox, to act, %s", (_, chosen) => {
   });
 });
 
-describe.each(WAYS)("oncehook inbox, where there is none to open, %s", (_, chosen) => {
-  beforeAll(() => {
-    inbox = chosen;
-  });
-
+inEachWay("oncehook inbox, where there is none to open", () => {
   /** What is at the place, the exit code, and what the line says. */
   const PLACES: Readonly<Record<string, readonly [make: (path: string) => void, code: number, says: string]>> = {
     "missing.db": [() => {}, 2, "There is no inbox at"],

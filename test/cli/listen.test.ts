@@ -6,9 +6,9 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { fixtures, signedRequest } from "../../src/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";
 import { newInboxFile } from "../receiver/bench.ts";
-import { startHanging } from "./hanging.ts";
 import { leavePending, outboundEvent } from "./inbox-place.ts";
 import { deliver, SECRET, startListening as start, urlOf } from "./listening.ts";
+import { startHanging } from "./place.ts";
 import type { Running } from "./running.ts";
 import { openStalledPipe } from "./stalled-pipe.ts";
 

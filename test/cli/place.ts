@@ -30,3 +30,12 @@ export async function newServer(listener?: RequestListener): Promise<string> {
   });
   return `http://127.0.0.1:${port}/`;
 }
+
+/** A receiver that takes every request and answers none; `asked` resolves with its first request. */
+export async function startHanging(): Promise<{ readonly url: string; readonly asked: Promise<void> }> {
+  let ask = () => {};
+  const asked = new Promise<void>((resolve) => {
+    ask = resolve;
+  });
+  return { url: await newServer(() => ask()), asked };
+}

@@ -3,9 +3,8 @@ import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { sendCommand } from "../../src/cli/send.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
-import { startHanging } from "./hanging.ts";
 import { runHere } from "./here.ts";
-import { newFile, newServer } from "./place.ts";
+import { newFile, newServer, startHanging } from "./place.ts";
 import { Running } from "./running.ts";
 
 /** The service, and the flags that reach it. */

@@ -1,7 +1,7 @@
 /** `npm run prove -- sidecar`: what `oncehook listen --forward-to` posts arrives in a Python application, over its outage. */
 import type { Programme, Proof } from "../prove/programme.ts";
 import { pythonIsMissing } from "./python-application.ts";
-import { feedSidecar, problemsOf } from "./sidecar.ts";
+import { feedSidecar } from "./sidecar.ts";
 
 /** Three events each. */
 const SHORT = 1_000;
@@ -19,10 +19,10 @@ export const sidecar: Programme = {
     const messages = full ? FULL : SHORT;
     const plan = small ? SMALL : { messages, disturbed: messages, killedAtWork: true };
     const fed = await feedSidecar({ ...plan, limitMs: 300_000 });
-    const { events, deliveries, triedAgain, faults } = fed;
+    const { events, deliveries, triedAgain, faults, problems } = fed;
     say(
       `${events} events in ${deliveries} deliveries, ${triedAgain} tried again: ${faults.lost} lost, ${faults.disordered} out of order`,
     );
-    return { count: events, unit: "events", problems: problemsOf(fed) };
+    return { count: events, unit: "events", problems };
   },
 };

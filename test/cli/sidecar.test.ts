@@ -6,7 +6,7 @@ import type { KnownEvent } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { newFolder } from "./place.ts";
 import { PythonApplication, pythonIsMissing } from "./python-application.ts";
-import { feedSidecar, problemsOf } from "./sidecar.ts";
+import { feedSidecar } from "./sidecar.ts";
 
 /** Some ten seconds where nothing else is at work. */
 const FEEDING_MS = 90_000;
@@ -20,7 +20,7 @@ describe("oncehook listen --forward-to", () => {
     if (missing !== null) context.skip(missing);
     // Fewer messages fail than make the worker pause.
     const fed = await feedSidecar({ messages: 60, disturbed: 12, killedAtWork: false, limitMs: FEEDING_MS - 10_000 });
-    expect(problemsOf(fed)).toEqual([]);
+    expect(fed.problems).toEqual([]);
     expect([fed.events, fed.deliveries > fed.events]).toEqual([180, true]);
   });
 });

@@ -36,21 +36,11 @@ export interface Plan {
 export interface Fed {
   readonly events: number;
   readonly deliveries: number;
-  /** Deliveries that got no 2xx. */
-  readonly refused: number;
   /** Events that reached the application with a second attempt or a later one. */
   readonly triedAgain: number;
   readonly faults: Faults;
-  /** Kept with other bytes, or under another identity, than were sent. */
-  readonly altered: number;
-  /** Requests that were answered with a redirect, and those that went where it leads. */
-  readonly redirected: number;
-  readonly followed: number;
-  /** What the application answered to a request that somebody else signed, and to one that it had got already. */
-  readonly forged: number;
-  readonly repeated: number;
-  /** Exit codes of the command and the application. */
-  readonly codes: readonly (number | null)[];
+  /** Empty when every event arrived in its order, though there was an outage. */
+  readonly problems: readonly string[];
 }
 
 /** Three parts of the deliveries: before the application is killed, while it is down, and after it was started again. */
@@ -90,28 +80,23 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
       await sidecar.end();
     }
     const codes = [await sidecar.end(), await application.end("SIGTERM")];
+    const { altered, ...found } = findings(events.flat(), application.kept());
+    const { deliveries, refused } = service.counts;
     const { redirected, followed } = detour;
-    const found = findings(events.flat(), application.kept());
-    return { ...found, ...service.counts, redirected, followed, forged, repeated, codes };
+    const problems = Object.entries({ refused, altered, ...found.faults })
+      .filter(([, count]) => count > 0)
+      .map(([what, count]) => `${count} ${what}`);
+    if (found.triedAgain === 0) problems.push("nothing was tried again: there was no outage");
+    if (redirected === 0) problems.push("nothing was answered with a redirect");
+    if (followed > 0) problems.push(`${followed} requests followed a redirect to somebody else`);
+    if (forged !== 401) problems.push(`an event that somebody else signed was answered with ${forged}`);
+    if (repeated !== 204) problems.push(`a repeat was answered with ${repeated}`);
+    if (codes.some((code) => code !== 0)) problems.push(`ended with ${codes.join(" and ")}`);
+    return { ...found, deliveries, problems };
   } finally {
     await application.end("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-/** Empty when every event arrived in its order, though there was an outage. */
-export function problemsOf(fed: Fed): string[] {
-  const { refused, triedAgain, faults, altered, redirected, followed, forged, repeated, codes } = fed;
-  const problems: string[] = [];
-  for (const [what, count] of Object.entries({ refused, altered, ...faults }))
-    if (count > 0) problems.push(`${count} ${what}`);
-  if (triedAgain === 0) problems.push("nothing was tried again: there was no outage");
-  if (redirected === 0) problems.push("nothing was answered with a redirect");
-  if (followed > 0) problems.push(`${followed} requests followed a redirect to somebody else`);
-  if (forged !== 401) problems.push(`a forged event was answered with ${forged}`);
-  if (repeated !== 204) problems.push(`a repeat was answered with ${repeated}`);
-  if (codes.some((code) => code !== 0)) problems.push(`ended with ${codes.join(" and ")}`);
-  return problems;
 }
 
 function messagesOf(count: number): KnownEvent[][] {

@@ -136,14 +136,15 @@ describe("a caller's signal", () => {
     expect([asked, error.attempts]).toEqual([2, 0]);
   });
 
-  it("leaves a send that can be taken up again by the error's key, and is one message (SND-17)", async () => {
+  it("ends the wait before a retry, and leaves a send that can be taken up again by the error's key, and is one message (SND-17)", async () => {
     const controller = new AbortController();
     const lost = fault(`POST ${SEND_PATH}`, { type: "reset", when: "after" }, 1);
     const { client, emulator, sentTo } = await startClient({
       ...{ emulator: { faults: [lost] }, backoff: { baseMs: 60_000 }, onRetry: () => controller.abort() },
     });
     const aborted = client.messages.send(SMS, { signal: controller.signal });
-    const { idempotencyKey } = await failureOf(aborted, AbortedError);
+    const { idempotencyKey, attempts } = await failureOf(aborted, AbortedError);
+    expect(attempts).toBe(1);
     const sent = await client.messages.send(SMS, { idempotencyKey: idempotencyKey ?? "" });
     expect(sentTo(SEND_PATH).length).toBe(2);
     expect(emulator.control.messages().map(({ messageId }) => messageId)).toEqual([sent.results[0]?.messageId]);

@@ -33,13 +33,6 @@ describe("the hooks", () => {
     ]);
   });
 
-  it("name the route without its parameters", async () => {
-    const { told, hooks } = keeping();
-    const { client } = await startClient(hooks);
-    await client.numbers.update("num_000001", {});
-    expect(told.at(-1)?.[1].route).toBe("/api/core/numbers/{numberId}");
-  });
-
   it("tell each retry with its wait and its reason", async () => {
     const { told, hooks } = keeping();
     const refusal = (status: number, code: string) => ({ status, body: { error: { code }, requestId: "req_1" } });

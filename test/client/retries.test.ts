@@ -75,11 +75,6 @@ describe("a call is made again", () => {
     const { client } = await startServer([broken, 200], options);
     expect((await client.whoami().withResponse()).attempts).toBe(2);
   });
-
-  it("never with maxRetries 0", async () => {
-    const { client } = await startClient({ maxRetries: 0, emulator: { faults: [fault(WHOAMI, RESET)] } });
-    expect((await failureOf(client.whoami(), ConnectionError)).attempts).toBe(1);
-  });
 });
 
 describe("the wait before a retry", () => {
@@ -188,18 +183,6 @@ describe("a call is never made again", () => {
       await expect(client.whoami()).rejects.toMatchObject({ attempts: 1, status: 429, retryAfterMs: 7_000 });
     },
   );
-
-  it("when its caller has aborted it in the wait", async () => {
-    const controller = new AbortController();
-    const { client, sentTo } = await startClient({
-      // It never moves, so only the signal can end the wait.
-      ...{ clock: createFakeClock(), backoff: { baseMs: 60_000 }, random: () => 0.5 },
-      onRetry: () => controller.abort(),
-      emulator: { faults: [fault(WHOAMI, DOWN)] },
-    });
-    await expect(client.whoami({ signal: controller.signal })).rejects.toMatchObject({ code: "aborted", attempts: 1 });
-    expect(sentTo(WHOAMI_PATH).length).toBe(1);
-  });
 });
 
 describe("with retryRateLimited", () => {

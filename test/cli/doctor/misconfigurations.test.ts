@@ -16,19 +16,26 @@ import { becomeLater } from "../../support/later-version.ts";
 import { dead, handle, handled, outboundEvent } from "../inbox-place.ts";
 import { newFile, newFolder, newServer } from "../place.ts";
 import {
+  altering,
+  answering,
   type Case,
   counting,
+  everyNumber,
   filled,
   leased,
+  mended,
   pending,
   quarantined,
+  refusing,
+  service,
+  TARGET,
   twoKeyrings,
   waiting,
+  webhook,
   withMeta,
   withPackage,
 } from "./cases.ts";
 import { clockAt, diagnose, newInbox, PLENTY, SECRET } from "./scene.ts";
-import { altering, answering, everyNumber, mended, refusing, service, TARGET, webhook } from "./service-cases.ts";
 
 /** An inbox on such a disk. */
 const onDisk = async (disk: Partial<typeof PLENTY>): Promise<Case> => {

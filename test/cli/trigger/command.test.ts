@@ -9,9 +9,8 @@ import { createReceiver } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { createFakeClock, fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
-import { startHanging } from "../hanging.ts";
 import { rowsOf, runHere } from "../here.ts";
-import { newFolder, newServer } from "../place.ts";
+import { newFolder, newServer, startHanging } from "../place.ts";
 import { runToEnd } from "../running.ts";
 
 /** Its URL, and the events that it handled. */
