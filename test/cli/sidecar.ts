@@ -89,7 +89,7 @@ export async function feedSidecar({ messages, disturbed, killedAtWork, limitMs }
     if (found.triedAgain === 0) problems.push("nothing was tried again: there was no outage");
     if (redirected === 0) problems.push("nothing was answered with a redirect");
     if (followed > 0) problems.push(`${followed} requests followed a redirect to somebody else`);
-    if (forged !== 401) problems.push(`an event that somebody else signed was answered with ${forged}`);
+    if (forged !== 401) problems.push(`a forged event was answered with ${forged}`);
     if (repeated !== 204) problems.push(`a repeat was answered with ${repeated}`);
     if (codes.some((code) => code !== 0)) problems.push(`ended with ${codes.join(" and ")}`);
     return { ...found, deliveries, problems };

@@ -31,7 +31,7 @@ async function withTokenOf(age: number, next: readonly Step[], options: Partial<
 
 const unavailable = (seconds?: number): Step => ({
   status: 503,
-  headers: seconds === undefined ? {} : { "retry-after": seconds },
+  headers: seconds === undefined ? {} : { "retry-after": `${seconds}` },
 });
 
 describe("a renewal ahead", () => {
