@@ -24,12 +24,13 @@ writeFileSync(EXPORT, JSON.stringify({ version: 1, tables: {} }));
 afterAll(() => rmSync(dirname(EXPORT), { recursive: true }));
 
 const FAULTS = `--fault ${JSON.stringify(DUPLICATE)} --fault ${JSON.stringify(GATEWAY).replaceAll(" ", "\\u0020")}`;
+const OPEN = { port: 8080, host: "0.0.0.0", controlToken: "t", seed: "s" };
 const START = { startAt: 1_767_225_600_000 };
 
 const TABLE: readonly (readonly [argv: string, options: EmulatorOptions])[] = [
   ["--port 0", { port: 0 }],
-  ["--port=8080 --host 0.0.0.0 --control-token t", { port: 8080, host: "0.0.0.0", controlToken: "t" }],
-  ["--base-path /sms --seed x", { basePath: "/sms", seed: "x" }],
+  ["--port=8080 --host 0.0.0.0 --control-token t --seed s", OPEN],
+  ["--base-path /sms", { basePath: "/sms" }],
   [`--import ${EXPORT} --keep 10000`, { import: { version: 1, tables: {} }, keep: 10_000 }],
   ["--clock virtual", { clock: "virtual" }],
   ["--clock x60", { clock: "x60" }],
