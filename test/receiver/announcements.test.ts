@@ -24,8 +24,12 @@ describe("a conflict", () => {
     expect(notices).toEqual([]);
     await deliver(outbound("queued", { to: "+15550100009" }));
     await until(() => notices.length === 1);
+    await deliver(outbound("queued", { to: "+15550100009" }));
+    await until(() => notices.length === 2);
     const lane = { apiClientId: "apc_1", tag: "outbound", messageId: "msg_1" };
-    expect(notices).toEqual([{ eventId: 1, eventType: "message.queued", sequence: 1, lane }]);
+    expect(new Set(notices.map((notice) => JSON.stringify(notice)))).toEqual(
+      new Set([JSON.stringify({ eventId: 1, eventType: "message.queued", sequence: 1, lane })]),
+    );
     expect(line(log, "carried other content")).toMatchObject({ level: "warn", fields: IDS });
     expect(JSON.stringify(log)).not.toContain("5550100009");
   });

@@ -22,52 +22,6 @@ describe("a repeat of what is stored", () => {
     store.faults.step = null;
     expect(await deliver(body)).toMatchObject(DUPLICATE);
   });
-
-  it("is counted", async () => {
-    const { deliver, receiver } = sqliteBench();
-    for (let repeat = 0; repeat < 4; repeat++) await deliver(body);
-    expect((await receiver.inbox.find()).items).toMatchObject([{ duplicates: 3 }]);
-  });
-
-  it("is told as a duplicate, not as a conflict", async () => {
-    const { deliver, receiver } = sqliteBench();
-    const outcomes: string[] = [];
-    const ended = ({ outcome }: DeliveryReport) => void outcomes.push(outcome);
-    receiver.instrument({ delivery: () => ({ ended }) });
-    await deliver(body);
-    await deliver(body);
-    expect(outcomes).toEqual(["accepted", "duplicate"]);
-  });
-
-  it("is known after a restart (RCV-6)", async () => {
-    const before = sqliteBench();
-    await before.deliver(body);
-    await before.receiver.stop();
-    expect(await sqliteBench({}, before.file).deliver(body)).toMatchObject(DUPLICATE);
-  });
-
-  it.each([
-    ["was handled", [body], {}],
-    ["is recorded as late", [outbound("sent"), outbound("queued")], { gapWait: "eager" }],
-  ] as const)('is a duplicate with ack: "handled", when its event %s', async (_, bodies, more) => {
-    const { deliver, receiver } = memoryBench({ ack: "handled", ...more });
-    receiver.onAny(() => {});
-    for (const each of bodies) expect((await deliver(each)).status).toBe(200);
-    const last = bodies.at(-1) ?? "";
-    expect(await deliver(last)).toMatchObject(DUPLICATE);
-  });
-
-  it("leaves a conflict a conflict, however often it comes (RCV-6)", async () => {
-    const { deliver, receiver } = sqliteBench();
-    const conflicts: number[] = [];
-    receiver.onConflict(({ eventId }) => conflicts.push(eventId));
-    await deliver(body);
-    await deliver(inbound({ text: "other" }));
-    await deliver(inbound({ text: "other" }));
-    await deliver(body);
-    await idleTurns();
-    expect(conflicts).toEqual([1, 1]);
-  });
 });
 
 /** A store that says something wrong about what it was to take. */
@@ -98,36 +52,6 @@ describe("a store that does not say what became of a delivery", () => {
   });
 });
 
-describe("a delivery that was not stored", () => {
-  it("counts in health() for half a minute to the millisecond, whenever it came", async () => {
-    const { receiver, deliver, store, clock } = sqliteBench();
-    await clock.advance(40_000);
-    store.faults.step = down();
-    expect((await deliver(body)).status).toBe(503);
-    store.faults.step = null;
-    await clock.advance(29_999);
-    expect((await receiver.health()).reasons).toContain("store_unavailable");
-    await clock.advance(1);
-    expect((await receiver.health()).reasons).not.toContain("store_unavailable");
-  });
-});
-
-describe("late events", () => {
-  it.each([
-    ["recorded without onLate", false, { state: "late", outcome: null }],
-    ["handed to onLate", true, { state: "done", outcome: "handled" }],
-  ])("are %s (RCV-7)", async (_, takesLate, end) => {
-    const { receiver, deliver } = sqliteBench({ gapWait: "eager" });
-    receiver.onAny(() => {});
-    if (takesLate) receiver.onLate(() => {});
-    await deliver(outbound("sent"));
-    await receiver.drain();
-    await deliver(outbound("queued"));
-    await receiver.drain();
-    expect((await receiver.inbox.find()).items[0]).toMatchObject({ late: true, ...end });
-  });
-});
-
 describe("start()", () => {
   it("keeps the process until stop(), however long and however often it was called", async () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
@@ -155,24 +79,6 @@ describe("start()", () => {
     expect((await deliver(body)).status).toBe(200);
     closed.resolve();
     await stopping;
-  });
-
-  it("says without any handler how one is registered", async () => {
-    const { receiver } = memoryBench();
-    await expect(receiver.start()).rejects.toMatchObject({
-      code: "no_handlers",
-      message: expect.stringContaining('receiver.on("message.inbound"'),
-    });
-  });
-
-  it("says after stop() that another receiver is needed", async () => {
-    const { receiver } = memoryBench();
-    receiver.onAny(() => {});
-    await receiver.stop();
-    await expect(receiver.start()).rejects.toMatchObject({
-      code: "closed",
-      message: expect.stringContaining("Make a new one"),
-    });
   });
 });
 

@@ -187,16 +187,6 @@ describe("housekeeping that fails", () => {
 });
 
 describe("the warning that nobody works", () => {
-  it("says what to call", async () => {
-    const { receiver, deliver, clock, log } = sqliteBench();
-    receiver.onAny(() => {}).onLate(() => {});
-    await deliver(inbound());
-    await clock.advance(MINUTE);
-    expect(log.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/receiver\.start\(\).*receiver\.drain\(\)/),
-    ]);
-  });
-
   it("is not for a process that only refused deliveries", async () => {
     const file = newInboxFile();
     const web = sqliteBench({}, file);

@@ -52,17 +52,6 @@ describe("gaps", () => {
     expect((await bench.receiver.inbox.stats()).counters.gapsSkipped).toBe(1);
   });
 
-  it("before message.failed wait 90 s (EVT-9)", async () => {
-    const bench = memoryBench();
-    const seen = watch(bench);
-    await bench.receiver.start();
-    await bench.deliver(outbound("failed"));
-    await bench.clock.advance(89_000);
-    expect(seen).toEqual([]);
-    await bench.clock.advance(2_000);
-    expect(types(seen)).toEqual(["message.failed"]);
-  });
-
   it.each([
     ["strict", 84 * MINUTE, 2 * MINUTE],
     [() => 5_000, 4_000, 2_000],
@@ -75,18 +64,6 @@ describe("gaps", () => {
     expect(seen).toEqual([]);
     await bench.clock.advance(after);
     expect(types(seen)).toEqual(["message.sent"]);
-  });
-
-  it("can be given up by an operator", async () => {
-    const bench = sqliteBench();
-    const seen = watch(bench);
-    await bench.receiver.start();
-    await bench.deliver(outbound("sent"));
-    const lane = await bench.receiver.inbox.lane({ tag: "outbound", apiClientId: "apc_1", messageId: "msg_1" });
-    expect(lane?.status).toBe("gap");
-    expect(await bench.receiver.inbox.releaseGap(lane?.id ?? 0)).toMatchObject({ ok: true });
-    await until(() => seen.length === 1);
-    expect(seen[0]?.missing).toEqual({ from: 1, to: 1 });
   });
 
   it("answer 500 when gapWait gives no wait, as a mistake of the set-up", async () => {
@@ -183,17 +160,5 @@ describe("what this version does not know (RCV-11)", () => {
     expect((await taken.receiver.inbox.find({ outcome: "unhandled" })).items).toMatchObject([
       { eventType: "message.queued", state: "done" },
     ]);
-  });
-
-  it("gives inbound events without a sequence or a top-level message id to their handler (RCV-10)", async () => {
-    const bench = sqliteBench();
-    const media: unknown[] = [];
-    bench.receiver.on("message.inbound", (event) => void media.push(event.data.media));
-    await bench.receiver.start();
-    await bench.deliver(inbound({ media: [{ shape: "unknown" }, 7] }));
-    await until(() => media.length === 1);
-    expect(media).toEqual([[{ shape: "unknown" }, 7]]);
-    const lane = await bench.receiver.inbox.lane({ tag: "inbound", apiClientId: "apc_1", messageId: "msg_in_1" });
-    expect(lane?.events).toMatchObject([{ sequence: 0 }]);
   });
 });

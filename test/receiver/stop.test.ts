@@ -24,7 +24,10 @@ describe("stop()", () => {
     await stopped;
     expect(await deliver(inbound({ messageId: "after" }))).toMatchObject({ status: 503 });
     expect(await receiver.health()).toMatchObject({ status: "degraded", reasons: ["stopped"] });
-    await expect(receiver.start()).rejects.toBeInstanceOf(StoreError);
+    await expect(receiver.start()).rejects.toMatchObject({
+      code: "closed",
+      message: expect.stringContaining("Make a new one"),
+    });
   });
 
   it("lets no drain hand anything out while the server closes, and makes none fail", async () => {

@@ -126,48 +126,6 @@ describe('ack: "stored"', () => {
     expect((await bench.deliver(inbound({ messageId: "second" }))).status).toBe(503);
     expect((await bench.deliver(body)).body).toBe('{"outcome":"duplicate"}');
   });
-
-  it("settles after the store recovered: the handler does not run again (RCV-6)", async () => {
-    const { deliver, store, receiver, clock } = memoryBench();
-    let runs = 0;
-    const gate = deferred();
-    receiver.onAny(() => {
-      runs++;
-      return gate.promise;
-    });
-    await receiver.start();
-    const answer = deliver(body);
-    await until(() => runs === 1);
-    store.faults.step = down();
-    gate.resolve();
-    await clock.advance(3_000);
-    store.faults.step = null;
-    await clock.advance(4_000);
-    expect((await answer).status).toBe(200);
-    expect(runs).toBe(1);
-    expect((await receiver.inbox.stats()).counters.handled).toBe(1);
-  });
-
-  it("commits effects with the completion: a crash before it repeats, none is doubled (RCV-6)", async () => {
-    const { deliver, receiver, clock } = sqliteBench();
-    let runs = 0;
-    receiver.on("message.inbound", (event, ctx) => {
-      runs++;
-      ctx.commit((db) => {
-        db.exec("create table if not exists effect (id text)");
-        db.prepare("insert into effect values (?)").run(event.data.messageId);
-        if (runs === 1) throw new Error("The effect fails once.");
-      });
-    });
-    await receiver.start();
-    await deliver(body);
-    await until(() => runs === 1);
-    await idleTurns();
-    await clock.advance(2_000);
-    await until(async () => (await receiver.inbox.stats()).counters.handled === 1);
-    expect(runs).toBe(2);
-    await receiver.stop();
-  });
 });
 
 describe("an inbox of another receiver", () => {

@@ -135,31 +135,6 @@ describe("waitFor()", () => {
     await expect(unhandled).rejects.toThrow('The awaited event ended as "unhandled" (no error).');
   });
 
-  it("waits as long as it is told, however long the process has run", async () => {
-    const { receiver, clock } = memoryBench();
-    await clock.advance(60_000);
-    let over = false;
-    const waiting = receiver.waitFor(message, "message.queued", { timeoutMs: 30_000 }).catch(() => {
-      over = true;
-    });
-    await idleTurns();
-    await clock.advance(29_999);
-    expect(over).toBe(false);
-    await clock.advance(1);
-    await waiting;
-    expect(over).toBe(true);
-  });
-
-  it("can not give an event whose body was erased", async () => {
-    const { deliver, receiver } = sqliteBench();
-    receiver.onAny(() => {});
-    await deliver(outbound("queued"));
-    await receiver.drain();
-    await receiver.inbox.erase({ messageId: "msg_1" });
-    const waiting = receiver.waitFor(message, "message.queued", { timeoutMs: 0 });
-    await expect(waiting).rejects.toMatchObject({ code: "wait_timeout", fields: { state: "missing" } });
-  });
-
   it("rejects on a late event without a handler", async () => {
     const { deliver, receiver } = memoryBench({ gapWait: "eager" });
     receiver.onAny(() => {});
@@ -194,6 +169,7 @@ describe("waitFor()", () => {
       code: "wait_timeout",
       fields: { messageId: "msg_1" },
     });
+    await clock.advance(60_000);
     let code: unknown = null;
     receiver.waitFor(message, "message.sent").catch((error) => {
       code = error.code;
@@ -238,27 +214,5 @@ describe("waitFor()", () => {
     await expect(receiver.waitFor(message, "message.queued", { timeoutMs: 0 })).rejects.toThrow("was not handled");
     await expect(receiver.waitFor(message, "message.sent", { timeoutMs: 0 })).resolves.toBeDefined();
     await expect(receiver.waitFor(message, () => false, { timeoutMs: 0 })).rejects.toThrow("was not handled");
-  });
-
-  it.each([{ timeoutMs: -1 }, { timeoutMs: 86_400_001 }, { timeoutMs: Number.NaN }, { timeout: 5 }])(
-    "refuses %j",
-    async (options) => {
-      const { receiver } = memoryBench();
-      await expect(receiver.waitFor(message, "x", options)).rejects.toMatchObject({ code: "invalid_option" });
-    },
-  );
-
-  it("waits for an event that arrives while the handler of one before it runs", async () => {
-    const { deliver, receiver, clock } = memoryBench();
-    receiver.onAny(() => {});
-    const waiting = receiver.waitFor(message, "message.sent");
-    await deliver(outbound("queued"));
-    await deliver(outbound("sent"));
-    let found = false;
-    void waiting.then(() => {
-      found = true;
-    });
-    await clock.advance(100);
-    await until(() => found);
   });
 });

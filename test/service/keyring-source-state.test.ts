@@ -36,11 +36,6 @@ describe("a source of keyrings", () => {
     expect(source.isFailing).toBe(false);
   });
 
-  it("never fails when it is a value", () => {
-    const { clock, logger } = setUp(() => undefined);
-    expect(createKeyringSource(SECRET, { clock, logger }).isFailing).toBe(false);
-  });
-
   it("passes on whether a secret store's reads fail, and reads no more once it is closed", async () => {
     const { clock, logger } = setUp(() => undefined);
     let reads = 0;
@@ -76,14 +71,6 @@ describe("a source of keyrings", () => {
     source.read({});
     await settle();
     expect(log.at(-1)).toEqual(failed(true));
-  });
-
-  it("logs a keyring's warnings with their code", async () => {
-    const { source, log } = setUp(() => `${SECRET}\n`);
-    await source.read({});
-    expect(log).toEqual([
-      'warn {"code":"keyring_warning"} Option "secrets" starts or ends with white space, which is part of the secret.',
-    ]);
   });
 
   it("says in its errors what is the matter, with the provider's own as the cause", async () => {

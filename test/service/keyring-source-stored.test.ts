@@ -54,21 +54,6 @@ describe("createKeyringSource() of a secret store", () => {
     expect(atHand(source.read({})).version).not.toBe(before.version);
   });
 
-  it("has a background refresh that reads although no request came, and never rejects (RCV-9)", async () => {
-    const { source, fail } = await setUpStore(200);
-    expect(source.background?.everyMs).toBe(200);
-    expect(source.version()).toBe("none");
-    await source.background?.refresh();
-    const version = source.version();
-    expect(version).toMatch(/^[0-9a-f]{16}$/);
-    fail(new Error("down"));
-    await source.background?.refresh();
-    expect(source.version()).toBe(version);
-    source.close();
-    await source.background?.refresh();
-    expect(source.version()).toBe("none");
-  });
-
   it("warns once, at the first read, of the kind that has no secret and is refused", async () => {
     const { source, store, clock, log } = await setUpStore(200);
     const warnings = () => log.filter((line) => line.includes("keyring_warning"));
@@ -96,15 +81,6 @@ describe("createKeyringSource() of a secret store", () => {
     expect(log).toEqual([]);
   });
 
-  it("re-reads on a mismatch (RCV-9)", async () => {
-    const { source, store, clock } = await setUpStore(30_000);
-    const seen = await source.read({});
-    await store.write("delivery", stored(OTHER_SECRET), 1);
-    await clock.advance(2_000);
-    const fresher = await source.reread({ tenant: "a" }, seen, clock.monotonic());
-    expect(fresher?.version).not.toBe(seen.version);
-  });
-
   it("lets a request that waits to read again go on by the next background refresh", async () => {
     const { source, store, clock, reads } = await setUpStore();
     const seen = await source.read({});
@@ -116,18 +92,6 @@ describe("createKeyringSource() of a secret store", () => {
     const before = reads();
     await clock.advance(2_000);
     expect(reads()).toBe(before);
-  });
-
-  it("serves the last keyring for 10 minutes while the store fails, then rejects (RCV-4)", async () => {
-    const { source, clock, fail, log } = await setUpStore();
-    const keyring = await source.read({});
-    fail(new StoreError("secret_unreadable", "The key does not fit."));
-    await clock.advance(10 * MINUTE - 1);
-    await source.background?.refresh();
-    expect(atHand(source.read({}))).toBe(keyring);
-    await clock.advance(1);
-    await expect((async () => source.read({}))()).rejects.toThrow(KeyringError);
-    expect(log.join()).toContain("The key does not fit.");
   });
 
   it("rejects while nothing is stored, and works a refresh after the first write", async () => {
