@@ -85,7 +85,9 @@ describe("createReceiver(): numbers", () => {
 
   it("refuses one number as toleranceMs, and a misspelt way", () => {
     expect(mistake({ toleranceMs: 300_000 }).message).toContain("takes an options object");
-    expect(mistake({ toleranceMs: { pastMs: 1 } }).message).toBe('toleranceMs has no option "pastMs". Did you mean "past"?');
+    expect(mistake({ toleranceMs: { pastMs: 1 } }).message).toBe(
+      'toleranceMs has no option "pastMs". Did you mean "past"?',
+    );
   });
 
   it.each(["handledBodiesMs", "otherBodiesMs", "identitiesMs", "deadMs"])("bounds retention.%s", (name) => {
@@ -200,7 +202,15 @@ describe("createReceiver(): secrets", () => {
     [undefined, 'Option "secrets" is missing: pass the webhook signing secret.'],
     [short, 'Option "secrets" is 15 bytes long'],
     [{ current: SECRET, previous: { ...previous, validUntil: NOW + 8 * DAY + 1 } }, '"secrets.previous.validUntil"'],
-    [{ current: [{ secret: SECRET, apiClientId: "a" }, { secret: short, apiClientId: "b" }] }, '"secrets.current[1]"'],
+    [
+      {
+        current: [
+          { secret: SECRET, apiClientId: "a" },
+          { secret: short, apiClientId: "b" },
+        ],
+      },
+      '"secrets.current[1]"',
+    ],
   ])("refuses %# at once, names the option, and shows no secret (RCV-9)", (secrets, says) => {
     const { message } = mistake({ secrets });
     expect(message).toContain(says);

@@ -1,6 +1,6 @@
 /** Signed bodies that are no events: kept once, bounded, and accepted after all when a later version can read them. */
 import { describe, expect, it } from "vitest";
-import type { DeliveryReport, Keyring, OncehookError } from "../../src/index.ts";
+import type { DeliveryReport, Keyring } from "../../src/index.ts";
 import { sha256 } from "../../src/internal/json.ts";
 import { type Bench, DAY, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
@@ -159,49 +159,6 @@ describe("inbox.replayQuarantined()", () => {
     expect(texts).toEqual(["Yes please"]);
     expect(await bench.receiver.inbox.replayQuarantined(id)).toEqual({ ok: false, reason: "wrong_state" });
   });
-
-  const client = (apiClientId: string) => ({ secret: `the-secret-of-the-client-${apiClientId}`, apiClientId });
-  const both = "the-secret-of-both-kinds-of-32-b";
-
-  it.each([
-    [
-      "a client's",
-      { current: [client("apc_a"), client("apc_b")] },
-      client("apc_a").secret,
-      ["inbound apc_a", "outbound apc_a"],
-    ],
-    ["the inbound kind's", { inbound: SECRET, delivery: both }, SECRET, ["inbound apc_a", "inbound apc_b"]],
-    ["the delivery kind's", { inbound: both, delivery: SECRET }, SECRET, ["outbound apc_a", "outbound apc_b"]],
-    ["a client's of one kind", { inbound: client("apc_b"), delivery: both }, client("apc_b").secret, ["inbound apc_b"]],
-    [
-      "both kinds' equal",
-      { inbound: client("apc_a"), delivery: { secret: client("apc_a").secret, apiClientId: "apc_b" } },
-      client("apc_a").secret,
-      ["inbound apc_a", "outbound apc_b"],
-    ],
-  ] satisfies [string, Keyring, string, string[]][])(
-    "makes of a body of %s secret only what that secret vouches for (RCV-2)",
-    async (_, secrets, secret, expected) => {
-      const source = sqliteBench({ secrets });
-      expect((await source.deliver(junk, { secret })).status).toBe(200);
-      const [row] = (await source.receiver.inbox.findQuarantined()).items;
-      expect(row?.scope).not.toMatch(/apc_/);
-      const made: string[] = [];
-      for (const apiClientId of ["apc_a", "apc_b"]) {
-        for (const [direction, event] of [
-          ["inbound", inbound({ apiClientId })],
-          ["outbound", outbound("queued", { apiClientId })],
-        ] as const) {
-          const bench = sqliteBench();
-          const id = await holdReadable(bench, event, row?.scope);
-          const result = await bench.receiver.inbox.replayQuarantined(id).catch((error: OncehookError) => error.code);
-          if (result === "invalid_event") expect((await bench.receiver.inbox.find()).items).toEqual([]);
-          else made.push(`${direction} ${apiClientId}`);
-        }
-      }
-      expect(made.toSorted()).toEqual(expected);
-    },
-  );
 
   it.each(["client", "", "everything", "any:junk"])("makes nothing of a body whose scope is %j", async (scope) => {
     const bench = sqliteBench();

@@ -115,7 +115,10 @@ describe.each([
 describe("a receiver of one source", () => {
   it("is typed and mounted like any other, and its entry has the name of its preset", async () => {
     const store = memoryStore({ volatile: true });
-    const receiver = createReceiver({ store, source: standardWebhooks({ secrets: TEST_SECRETS["standard-webhooks"] }) });
+    const receiver = createReceiver({
+      store,
+      source: standardWebhooks({ secrets: TEST_SECRETS["standard-webhooks"] }),
+    });
     const seen: unknown[] = [];
     receiver.on("user.created", (event) => void seen.push(event.data));
     const request = signedRequest(fixtures.standardWebhooks(), { source: "standard-webhooks" });
@@ -379,7 +382,8 @@ describe("a definition that is wrong", () => {
 
   it("loses no body: it is kept once it is verified, and handled when the code is fixed", async () => {
     const store = sqliteStore(newInboxFile());
-    const sourceOf = (parse: SourceDefinition<object>["parse"]) => defineSource({ ...base, parse })({ secrets: "a secret" });
+    const sourceOf = (parse: SourceDefinition<object>["parse"]) =>
+      defineSource({ ...base, parse })({ secrets: "a secret" });
     const broken = createReceiver({ store, source: sourceOf(throws) }).onAny(() => {});
     expect(JSON.parse((await broken.handle(incomingOf(request))).body)).toEqual({ outcome: "quarantined" });
     const [row] = (await broken.inbox.findQuarantined()).items;

@@ -24,7 +24,8 @@ describe("tolerance", () => {
   it("is what toleranceMs says instead", async () => {
     const { deliver, receiver } = sqliteBench({ toleranceMs: { past: 1_000, future: 10 } });
     const statuses = [];
-    for (const at of [NOW - 1_000, NOW - 1_001, NOW + 10, NOW + 11]) statuses.push((await deliver(body, { at })).status);
+    for (const at of [NOW - 1_000, NOW - 1_001, NOW + 10, NOW + 11])
+      statuses.push((await deliver(body, { at })).status);
     expect(statuses).toEqual([200, 401, 200, 401]);
     expect(receiver.counters).toMatchObject({ "refused:timestamp_too_old": 1, "refused:timestamp_in_future": 1 });
   });

@@ -1,7 +1,7 @@
 /** `receiver.waitFor()`: by any process, before or after, and every way in which it ends otherwise. */
 import { describe, expect, it } from "vitest";
 import { PermanentError, StoreError, type WebhookEvent } from "../../src/index.ts";
-import { deferred, idleTurns, memoryBench, newInboxFile, sqliteBench, until } from "./bench.ts";
+import { type BenchOptions, deferred, idleTurns, memoryBench, newInboxFile, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const message = { apiClientId: "apc_1", messageId: "msg_1" };
@@ -105,61 +105,37 @@ describe("waitFor()", () => {
     expect(await waiting).toMatchObject({ messageId: "msg_1" });
   });
 
-  it.each([
-    ["a dead letter", new PermanentError("never"), "dead"],
-    ["a discarded event", null, "discarded"],
-  ])("rejects on %s, without its error's text", async (_, error, state) => {
-    const { deliver, receiver } = sqliteBench({ maxAttempts: 1 });
-    receiver.on("message.queued", () => {
-      if (error !== null) throw error;
-    });
-    await deliver(outbound("queued"));
-    if (error === null) await receiver.inbox.discard(1);
-    else await receiver.drain();
-    const waiting = receiver.waitFor(message, "message.queued");
-    await expect(waiting).rejects.toMatchObject({ code: "dead_lettered", fields: { state, eventId: 1 } });
-    await expect(waiting).rejects.not.toThrow(/never/);
-  });
+  const dies = () => {
+    throw new PermanentError("never");
+  };
 
-  it("says how the event ended, and with what code", async () => {
+  it.each<[string, string, BenchOptions<never>, Partial<Record<"queued" | "delivery", () => void>>]>([
+    ["dead", "permanent_failure", {}, { queued: dies }],
+    ["unhandled", "no error", {}, { delivery() {} }],
+    ["late", "no error", { gapWait: "eager" }, { queued() {}, delivery() {} }],
+    ["filtered", "no error", { filter: ({ eventType }) => eventType === "message.delivery" }, { queued() {} }],
+  ])(
+    "rejects on an event that ended as %s, with its code and without its error's text",
+    async (state, code, options, on) => {
+      const { deliver, receiver } = memoryBench(options);
+      for (const [kind, handler] of Object.entries(on)) receiver.on(`message.${kind}` as "message.queued", handler);
+      if (state === "late") await deliver(outbound("delivery"));
+      await deliver(outbound("queued"));
+      await receiver.drain();
+      const waiting = receiver.waitFor(message, "message.queued");
+      await expect(waiting).rejects.toMatchObject({
+        ...{ code: "dead_lettered", message: `The awaited event ended as "${state}" (${code}).` },
+        fields: { state, eventId: state === "late" ? 2 : 1 },
+      });
+    },
+  );
+
+  it("rejects on an event that was discarded", async () => {
     const { deliver, receiver } = sqliteBench();
-    receiver.on("message.inbound", () => {
-      throw new PermanentError("never");
-    });
-    await deliver(inbound());
     await deliver(outbound("queued"));
-    await receiver.drain();
-    const dead = receiver.waitFor({ apiClientId: "apc_1", messageId: "msg_in_1" }, "message.inbound");
-    await expect(dead).rejects.toThrow('The awaited event ended as "dead" (permanent_failure).');
-    const unhandled = receiver.waitFor(message, "message.queued");
-    await expect(unhandled).rejects.toThrow('The awaited event ended as "unhandled" (no error).');
-  });
-
-  it("rejects on a late event without a handler", async () => {
-    const { deliver, receiver } = memoryBench({ gapWait: "eager" });
-    receiver.onAny(() => {});
-    await deliver(outbound("delivery"));
-    await deliver(outbound("sent"));
-    await expect(receiver.waitFor(message, "message.sent")).rejects.toMatchObject({ fields: { state: "late" } });
-  });
-
-  it("rejects on an event that no handler took", async () => {
-    const { deliver, receiver } = memoryBench();
-    receiver.on("message.inbound", () => {});
-    await deliver(outbound("queued"));
-    await expect(receiver.waitFor(message, "message.queued")).rejects.toMatchObject({
-      code: "dead_lettered",
-      fields: { state: "unhandled", eventId: 1 },
-    });
-  });
-
-  it("rejects on an event that was filtered", async () => {
-    const { deliver, receiver } = memoryBench({ filter: () => false });
-    await deliver(outbound("queued"));
-    await expect(receiver.waitFor(message, "message.queued")).rejects.toMatchObject({
-      code: "dead_lettered",
-      fields: { state: "filtered", eventId: 1 },
-    });
+    await receiver.inbox.discard(1);
+    const fields = { state: "discarded", eventId: 1 };
+    await expect(receiver.waitFor(message, "message.queued")).rejects.toMatchObject({ code: "dead_lettered", fields });
   });
 
   it("rejects when its time is over, after one look at least", async () => {

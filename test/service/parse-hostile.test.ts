@@ -85,65 +85,6 @@ describe("parseEvent() on other values", () => {
   });
 });
 
-describe("parseEvent() on 10,000 mutations", () => {
-  it("throws never, and reads an event only as JSON.parse does", () => {
-    const random = generator(20_251_120);
-    const sources = Object.values(bodies).map(bytes);
-    const outcomes = new Map<string, number>();
-    for (let round = 0; round < 10_000; round++) {
-      const body = mutate(sources[round % sources.length] ?? Buffer.alloc(0), random);
-      const result = parseEvent(body);
-      if (result.ok) expect(result.event).toEqual(JSON.parse(body.toString()));
-      const outcome = result.ok ? "ok" : result.code;
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-    }
-    // Mutations that all ended alike would prove nothing.
-    expect([...outcomes.keys()]).toEqual(
-      expect.arrayContaining(["ok", "invalid_json", "invalid_utf8", "invalid_event"]),
-    );
-  });
-});
-
 function fail(): never {
   throw new Error("touched");
-}
-
-/** mulberry32: the same mutations on every run. */
-function generator(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * below);
-  };
-}
-
-function mutate(source: Buffer, random: (below: number) => number): Buffer {
-  const tokens = [
-    "{",
-    "}",
-    "[",
-    "]",
-    '"',
-    ":",
-    ",",
-    "\\",
-    "null",
-    "1e400",
-    "-0",
-    "__proto__",
-    "\\ud800",
-    "\ufeff",
-    "0",
-  ];
-  let body = source;
-  for (let edits = 1 + random(3); edits > 0; edits--) {
-    const at = random(body.length);
-    const end = Math.min(body.length, at + random(4));
-    const token = Buffer.from(tokens[random(tokens.length)] ?? "");
-    const middle = [Buffer.from([random(256)]), token, body.subarray(random(at + 1), at), Buffer.alloc(0)][random(4)];
-    body = Buffer.concat([body.subarray(0, at), middle ?? token, body.subarray(end)]);
-  }
-  return body;
 }
