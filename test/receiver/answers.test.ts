@@ -8,7 +8,7 @@ import {
   SetupError,
   StoreError,
 } from "../../src/index.ts";
-import { type Bench, incoming, makeBench, memoryBench, SECRET, sqliteBench, until, type Wish } from "./bench.ts";
+import { type Bench, makeBench, memoryBench, SECRET, sqliteBench, until, type Wish } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const LARGE = 256 * 1024;
@@ -39,8 +39,7 @@ describe("receiver.handle(): answers", () => {
     const bench = sqliteBench({ gapWait: "eager" });
     const { deliver, receiver } = bench;
     const reports = heard(bench);
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     const outcomes = [
       await deliver(outbound("delivery")),
       await deliver(outbound("delivery")),

@@ -179,13 +179,6 @@ describe("inbox.replayAll()", () => {
     expect(await scene.inbox.replayAll({}, { dryRun: true })).toEqual(expected);
     expect(await scene.inbox.replayAll()).toEqual(expected);
   });
-
-  it("replays other states when it is told which", async () => {
-    await scene.dead(1);
-    expect(await scene.inbox.replayAll({ states: ["done"], eventType: "message.queued" })).toMatchObject({
-      replayed: 1,
-    });
-  });
 });
 
 describe("inbox.discardAll()", () => {
@@ -199,17 +192,6 @@ describe("inbox.discardAll()", () => {
     expect(await scene.inbox.discardAll({}, { by: "ann" })).toEqual(expected);
     expect((await scene.inbox.stats()).gauges).toMatchObject({ dead: 0, pending: 1 });
     expect(await scene.inbox.discardAll({ states: ["pending"] })).toEqual({ ...NOTHING, discarded: 1 });
-  });
-
-  it("leaves an event alone that is being handled", async () => {
-    const { receiver, deliver } = memoryBench();
-    receiver.onAny(() => new Promise(() => {}));
-    await receiver.start();
-    void deliver(inbound());
-    await until(async () => (await receiver.inbox.stats()).gauges.pending === 1);
-    const expected = { ...NOTHING, discarded: 0, in_progress: 1 };
-    expect(await receiver.inbox.discardAll({ states: ["pending"] }, { dryRun: true })).toEqual(expected);
-    expect(await receiver.inbox.discardAll({ states: ["pending"] })).toEqual(expected);
   });
 
   it("foresees which event of a message a worker holds, and which wait", async () => {
@@ -239,22 +221,6 @@ describe("the order of bulk work", () => {
     expect(await receiver.inbox.discardAll({ states: ["pending"] })).toEqual({ ...NOTHING, discarded: 5 });
     const acts = (await receiver.inbox.audit()).map(({ detail }) => Number(/\d+/.exec(detail)?.[0]));
     expect(acts.reverse()).toEqual([1, 5, 4, 2, 3]);
-  });
-});
-
-describe("what bulk work finds", () => {
-  it("is read a hundred at a time, for bodies of a megabyte come with it", async () => {
-    const { receiver, store, deliver } = sqliteBench();
-    await deliver(inbound({ messageId: "one" }));
-    const limits: unknown[] = [];
-    const find = store.find;
-    store.find = (query) => {
-      limits.push(query.limit);
-      return find(query);
-    };
-    expect(await receiver.inbox.discardAll({ states: ["pending"] })).toMatchObject({ discarded: 1 });
-    await receiver.inbox.groupByError();
-    expect(limits).toEqual([100, 100]);
   });
 });
 
@@ -406,26 +372,6 @@ describe("ratePerSecond", () => {
     expect(done).toEqual([1, 2]);
     await clock.advance(500);
     expect(await replaying).toMatchObject({ replayed: 3 });
-  });
-
-  it("keeps to the rate, on the clock", async () => {
-    await scene.dead(4);
-    scene.mended = true;
-    const done: number[] = [];
-    const onProgress = (progress: { done: number }) => done.push(progress.done);
-    const replaying = scene.inbox.replayAll({}, { ratePerSecond: 2, onProgress });
-    await idleTurns();
-    expect(done).toEqual([1]);
-    await scene.bench.clock.advance(499);
-    expect(done).toEqual([1]);
-    await scene.bench.clock.advance(1);
-    await idleTurns();
-    expect(done).toEqual([1, 2]);
-    await scene.bench.clock.advance(500);
-    await idleTurns();
-    await scene.bench.clock.advance(500);
-    await replaying;
-    expect(done).toEqual([1, 2, 3, 4]);
   });
 
   it.each([900, 5_000])("is reached at %i/s, whose acts are not timer ticks apart, and not passed", async (rate) => {

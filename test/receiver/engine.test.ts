@@ -1,12 +1,12 @@
 /** The open inbox at work: what repeats and failures of the store are answered, and who keeps the process. */
 import { describe, expect, it } from "vitest";
-import { type DeliveryReport, StoreError } from "../../src/index.ts";
+import { StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { type Bench, DAY, deferred, idleTurns, makeBench, memoryBench, newInboxFile, sqliteBench } from "./bench.ts";
-import { inbound, outbound } from "./events.ts";
+import { inbound } from "./events.ts";
 
 const body = inbound();
 const down = () => new StoreError("store_unavailable", "The disk is gone.");
@@ -43,10 +43,13 @@ describe("a store that does not say what became of a delivery", () => {
     expect((await receiver.health()).reasons).toContain("store_unavailable");
   });
 
-  it("makes the answer of a quarantined body 503 that alone could not be kept (RCV-4)", async () => {
+  it.each([
+    ["an event", body, "accepted"],
+    ["a quarantined body", "not json", "quarantined"],
+  ])("makes the answer of %s 503 that alone could not be kept (RCV-4)", async (_, text, kind) => {
     const error = new StoreError("store_full", "The disk is full.");
-    const { deliver, receiver, codes } = answeringBench({ quarantined: [{ outcome: "failed", error }] });
-    expect((await deliver("not json")).status).toBe(503);
+    const { deliver, receiver, codes } = answeringBench({ [kind]: [{ outcome: "failed", error }] });
+    expect((await deliver(text)).status).toBe(503);
     expect(codes()).toContain("store_full");
     expect((await receiver.health()).reasons).toContain("store_unavailable");
   });
@@ -56,8 +59,7 @@ describe("start()", () => {
   it("keeps the process until stop(), however long and however often it was called", async () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
     const { receiver } = makeBench(memoryStore({ volatile: true }), { clock });
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await receiver.start();
     expect(keeping()).toBe(1);
     await clock.advance(DAY + 1_000);

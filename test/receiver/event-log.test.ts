@@ -15,8 +15,7 @@ const infos = (log: readonly LogLine[]) =>
 describe("the lines of development", () => {
   it("say of each event that it was accepted, and how it was handled", async () => {
     const { receiver, deliver, clock, log } = sqliteBench({ logEvents: true });
-    receiver.on("message.inbound", () => {});
-    await receiver.start();
+    await receiver.on("message.inbound", () => {}).start();
     await deliver(inbound());
     await deliver(inbound());
     await deliver(outbound("queued"));
@@ -60,8 +59,7 @@ describe("the lines of development", () => {
     const write = vi.spyOn(process.stderr, "write").mockImplementation((chunk) => written.push(String(chunk)) > 0);
     const store = memoryStore({ volatile: true });
     const receiver = createReceiver({ secrets: SECRET, store, ...(logEvents !== undefined && { logEvents }) });
-    receiver.on("message.inbound", () => {});
-    await receiver.start();
+    await receiver.on("message.inbound", () => {}).start();
     await receiver.handle(incoming(inbound(), receiver.clock.now()));
     await receiver.stop({ timeoutMs: 0 });
     write.mockRestore();

@@ -20,8 +20,7 @@ async function all(records: AsyncIterable<SubjectRecord>): Promise<SubjectRecord
 describe("inbox.exportSubject()", () => {
   it("opens the inbox by itself, and tells what erase() then counts", async () => {
     const { receiver, deliver } = memoryBench({ ack: "handled" });
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await deliver(outbound("queued"));
     await deliver(outbound("sent", { messageId: "msg_2", to: "+15550100003" }));
     const told = await all(receiver.inbox.exportSubject({ peer: PEER }));

@@ -5,7 +5,7 @@ import { createReceiver, type WebhookEvent } from "../../src/index.ts";
 import { github, hmacSource, service, stripe } from "../../src/presets/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { fixtures, incomingOf, signedRequest, TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
-import { type BenchOptions, idleTurns, memoryBench, sqliteBench } from "./bench.ts";
+import { type BenchOptions, memoryBench, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const outcomeOf = ({ body }: { readonly body: string }) => (JSON.parse(body) as { outcome?: string }).outcome;

@@ -1,6 +1,6 @@
 /** `ack: "handled"`: the answer follows the handlers, within bounds, and the service's retry drives what is left. */
 import { describe, expect, it } from "vitest";
-import { type Answer, PermanentError, StoreError } from "../../src/index.ts";
+import { type Answer, PermanentError } from "../../src/index.ts";
 import {
   type Bench,
   type BenchOptions,

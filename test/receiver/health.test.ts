@@ -9,8 +9,7 @@ const body = inbound();
 describe("health()", () => {
   it("is ok for a started receiver, and tells of pauses and quarantined bodies", async () => {
     const { receiver, deliver } = memoryBench();
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     expect(await receiver.health()).toMatchObject({ status: "ok", reasons: [] });
     receiver.pause();
     await deliver("junk");

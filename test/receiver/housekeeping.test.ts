@@ -204,8 +204,7 @@ describe("secrets that are kept up to date", () => {
   it("are read no more once others took over, also when they were just being read", async () => {
     const counted = await countedSecrets(500);
     const { receiver, clock, store } = memoryBench({ secrets: counted.secrets });
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await idleTurns();
     const held = deferred();
     counted.gate = held.promise;
@@ -232,8 +231,7 @@ describe("secrets that are kept up to date", () => {
 describe("a receiver that stops", () => {
   it("does not go on with a heartbeat that was under way", async () => {
     const { receiver, clock, store } = memoryBench();
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await idleTurns();
     const held = deferred();
     const { heartbeat } = store;

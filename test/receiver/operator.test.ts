@@ -1,14 +1,7 @@
 /** What an operator sees and does: `receiver.inbox`, the hooks and the counters. */
 import { describe, expect, it } from "vitest";
-import {
-  type DeadLetterNotice,
-  type FailureNotice,
-  LeaseLost,
-  PermanentError,
-  RetryAfter,
-  SetupError,
-} from "../../src/index.ts";
-import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
+import { type DeadLetterNotice, type FailureNotice, PermanentError, RetryAfter } from "../../src/index.ts";
+import { idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const body = inbound();
@@ -36,8 +29,7 @@ describe("receiver.inbox", () => {
   it("hands out what an act made ready, though nobody heard that it was done", async () => {
     const { clock, deliver, receiver, store } = memoryBench();
     const replayed: boolean[] = [];
-    receiver.onAny((_, ctx) => void replayed.push(ctx.replay));
-    await receiver.start();
+    await receiver.onAny((_, ctx) => void replayed.push(ctx.replay)).start();
     await deliver(body);
     await clock.advance(1);
     const [event] = (await receiver.inbox.find()).items;

@@ -113,8 +113,7 @@ describe("late events (RCV-7)", () => {
 
   it("are not asked for when the receiver starts", async () => {
     const { receiver, codes } = sqliteBench();
-    receiver.on("message.sent", () => {});
-    await receiver.start();
+    await receiver.on("message.sent", () => {}).start();
     expect(codes()).toEqual([]);
   });
 
@@ -140,8 +139,7 @@ describe("what this version does not know (RCV-11)", () => {
   ])("takes %s without a retry, and hands it to onAny (RCV-11, EVT-13)", async (_, body) => {
     const bench = sqliteBench();
     const events: WebhookEvent[] = [];
-    bench.receiver.onAny((event) => void events.push(event));
-    await bench.receiver.start();
+    await bench.receiver.onAny((event) => void events.push(event)).start();
     expect(await bench.deliver(body)).toMatchObject({ status: 200, body: '{"outcome":"accepted"}' });
     await until(() => events.length === 1);
     expect(events[0]).toEqual(JSON.parse(body));

@@ -148,8 +148,7 @@ describe("inbox.replayQuarantined()", () => {
   it("accepts the body under its real identity, and hands it out (RCV-6)", async () => {
     const bench = sqliteBench();
     const texts: string[] = [];
-    bench.receiver.on("message.inbound", (event) => texts.push(event.data.body));
-    await bench.receiver.start();
+    await bench.receiver.on("message.inbound", (event) => texts.push(event.data.body)).start();
     const id = await holdReadable(bench, inbound());
     expect(await bench.receiver.inbox.replayQuarantined(id, { by: "tester" })).toMatchObject({ ok: true });
     await until(() => texts.length === 1);

@@ -17,7 +17,6 @@ import {
   fixtures,
   incomingOf,
   type SignedRequest,
-  seededRandom,
   signedRequest,
   TEST_SECRET,
   TEST_SECRETS,
@@ -57,15 +56,6 @@ describe.each([
   ["memory", async () => memoryStore({ volatile: true }) as InboxStore<never>],
   ["SQLite", async () => sqliteStore(newInboxFile()) as unknown as InboxStore<never>],
 ])("a receiver of several sources, %s", (_, makeStore) => {
-  it("passes each event to the handlers of its own source", async () => {
-    const { handled, send, receiver } = receiverOf(await makeStore());
-    await send("messages", signedRequest(fixtures.inbound()));
-    await send("billing", paid("evt_1"));
-    await send("code", push("a".repeat(40)));
-    await receiver.drain();
-    expect(handled.sort()).toEqual(["billing evt_1", "code push refs/heads/main", "messages message.inbound"]);
-  });
-
   it("answers a request that another source has signed with 401, and a repeat with its outcome", async () => {
     const { send } = receiverOf(await makeStore());
     expect(await send("billing", signedRequest(fixtures.inbound()))).toEqual({ error: "unauthorized" });
@@ -101,14 +91,6 @@ describe.each([
     const [row, ...others] = (await receiver.inbox.findQuarantined()).items;
     expect([row?.reason, row?.scope, others.length]).toEqual(["invalid_event", "source:billing", 0]);
     await expect(receiver.inbox.replayQuarantined(row?.id ?? 0)).rejects.toMatchObject({ code: "invalid_event" });
-  });
-
-  it("finds events by their source", async () => {
-    const { send, receiver } = receiverOf(await makeStore());
-    await send("messages", signedRequest(fixtures.inbound()));
-    await send("billing", paid("evt_1"));
-    const found = await receiver.inbox.find({ source: "billing" });
-    expect(found.items.map(({ lane, eventType }) => [lane.messageId, eventType])).toEqual([["evt_1", "invoice.paid"]]);
   });
 });
 
@@ -172,44 +154,6 @@ describe("a process that lacks a source", () => {
     having.resume();
     await clock.advance(300_000);
     expect(attempts).toEqual([1]);
-  });
-
-  it("does not come first each time when the one that has the source lacks another", async () => {
-    const clock = createFakeClock();
-    const { logger, log } = recordedLog();
-    const handled: string[] = [];
-    const inner = memoryStore({ volatile: true });
-    let opened: ReturnType<typeof inner.open> | null = null;
-    const receiving = (name: "messages" | "code", seed: number) => {
-      const open: typeof inner.open = (context) => (opened ??= inner.open(context));
-      const store = { ...inner, open, close: async () => {} };
-      const options = { store, clock, logger, random: seededRandom(seed) };
-      const receiver = createReceiver({ ...options, sources: { [name]: SECRETS[name] } });
-      receiver.source(name).onAny(() => void handled.push(name));
-      return receiver;
-    };
-    const [messages, code] = [receiving("messages", 1), receiving("code", 2)];
-    await messages.start();
-    await code.start();
-    const requests = {
-      messages: signedRequest(fixtures.inbound(), { timestamp: clock.now() }),
-      code: signedRequest(fixtures.github(), { source: "github" }),
-    };
-    for (const [name, receiver, other] of [
-      ["messages", messages, code],
-      ["code", code, messages],
-    ] as const) {
-      receiver.pause();
-      await receiver.source(name).handle(incomingOf(requests[name]));
-      // Without notice of it, the other one would look for it only now.
-      other.pause();
-      other.resume();
-      await clock.advance(1_000);
-      receiver.resume();
-      await clock.advance(600_000);
-    }
-    expect(log.filter(({ fields }) => fields.code === "source_missing")).toHaveLength(2);
-    expect(handled).toEqual(["messages", "code"]);
   });
 
   it("replays no quarantined body of it", async () => {

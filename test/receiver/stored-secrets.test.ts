@@ -1,23 +1,9 @@
-/** A receiver whose secrets lie in a secret store: it picks up a rotation by itself, and says so. */
-import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createVerifier } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import type { SecretSlots, SecretStore } from "../../src/service/secret-store.ts";
-import { sqliteSecrets } from "../../src/stores/sqlite.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
-import {
-  deferred,
-  idleTurns,
-  incoming,
-  MINUTE,
-  memoryBench,
-  newInboxFile,
-  SECRET,
-  sqliteBench,
-  until,
-} from "./bench.ts";
+import { deferred, idleTurns, incoming, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const NEXT = "the-secret-after-the-rotation-32";
@@ -36,8 +22,7 @@ async function openBench(refreshMs = 1_000) {
   const secrets = memorySecrets({ refreshMs });
   await secrets.write("inbound", slots(), 0);
   const bench = sqliteBench({ secrets });
-  bench.receiver.onAny(() => {});
-  await bench.receiver.start();
+  await bench.receiver.onAny(() => {}).start();
   const version = async () => (await bench.receiver.inbox.stats()).instances[0]?.keyringVersion;
   await until(async () => (await version()) !== undefined, "the first heartbeat");
   return { ...bench, secrets, version };
@@ -117,29 +102,11 @@ describe("createReceiver() with a secret store", () => {
     expect(JSON.stringify(log)).toContain("adoptSecret()");
   });
 
-  it("answers 503, never 401, when the secrets were sealed with another key, and logs that (RCV-4)", async () => {
-    const file = newInboxFile();
-    const keyFiles = ["first", "second"].map((name) => {
-      writeFileSync(`${file}.${name}`, randomBytes(32).toString("hex"), { mode: 0o600 });
-      return `${file}.${name}`;
-    });
-    const [sealed, opened] = keyFiles.map((keyFile) => sqliteSecrets(file, { keyFile }));
-    onTestFinished(async () => {
-      for (const secrets of [sealed, opened]) await secrets?.close();
-    });
-    await sealed?.write("inbound", slots(), 0);
-    const { deliver, log } = sqliteBench({ secrets: opened ?? "" }, file);
-    expect((await deliver(inbound())).status).toBe(503);
-    expect((await deliver(inbound(), { secret: OLD })).status).toBe(503);
-    expect(JSON.stringify(log)).toContain("holds another key now");
-  });
-
   it("says nothing more once stopped, although a read was under way", async () => {
     const reading = deferred<null>();
     const secrets: SecretStore = { ...memorySecrets(), read: () => reading.promise };
     const { receiver, codes } = sqliteBench({ secrets });
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await receiver.stop();
     reading.resolve(null);
     await idleTurns();
@@ -162,8 +129,7 @@ describe("createReceiver() with a secret store", () => {
       },
     };
     const { receiver, clock } = sqliteBench({ secrets });
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await clock.advance(2_000);
     await receiver.stop();
     const atStop = reads;

@@ -1,7 +1,7 @@
 /** How old a delivery may be, and that a replay inside of it has one effect. */
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { DAY, MINUTE, newInboxFile, sqliteBench, until } from "./bench.ts";
+import { MINUTE, newInboxFile, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const NOW = 1_760_000_000_000;
@@ -45,8 +45,7 @@ describe("replay", () => {
     const file = newInboxFile();
     const handled: string[] = [];
     const { deliver, receiver, clock } = sqliteBench({ gapWait: "eager" }, file);
-    receiver.on("message.sent", (event) => handled.push(event.messageId));
-    await receiver.start();
+    await receiver.on("message.sent", (event) => handled.push(event.messageId)).start();
     const text = outbound("sent", { messageId: "m" });
     const captured = { at: NOW };
     const statuses = [];
@@ -65,14 +64,12 @@ describe("replay", () => {
     const file = newInboxFile();
     const handled: string[] = [];
     const first = sqliteBench({}, file);
-    first.receiver.on("message.inbound", (event) => handled.push(event.data.messageId));
-    await first.receiver.start();
+    await first.receiver.on("message.inbound", (event) => handled.push(event.data.messageId)).start();
     await first.deliver(body);
     await until(() => handled.length === 1);
     await first.receiver.stop();
     const second = sqliteBench({ clock: first.clock }, file);
-    second.receiver.on("message.inbound", (event) => handled.push(event.data.messageId));
-    await second.receiver.start();
+    await second.receiver.on("message.inbound", (event) => handled.push(event.data.messageId)).start();
     for (const wait of [1, 5, 15, 60]) {
       second.clock.set(second.clock.now() + wait * MINUTE);
       expect(await second.deliver(body)).toMatchObject({ status: 200, body: '{"outcome":"duplicate"}' });
@@ -81,25 +78,6 @@ describe("replay", () => {
     await second.clock.advance(1_000);
     const stats = await second.receiver.inbox.stats();
     expect(stats).toMatchObject({ serviceResigns: true, counters: { duplicates: 4 } });
-  });
-
-  it("is still known when retention has taken the body, until identities end (RCV-6)", async () => {
-    const { deliver, receiver, clock } = sqliteBench({ retention: { handledBodiesMs: 0, identitiesMs: 3 * DAY } });
-    receiver.onAny(() => {});
-    const handled = async (count: number) => (await receiver.inbox.stats()).counters.handled === count;
-    await receiver.start();
-    await deliver(body);
-    await until(() => handled(1));
-    // The newest verified timestamp moves the cut-off: without new deliveries nothing is forgotten.
-    clock.set(clock.now() + 10 * DAY);
-    await receiver.drain();
-    expect((await receiver.inbox.find({ messageId: "msg_in_1" })).items).toHaveLength(1);
-
-    await deliver(inbound({ messageId: "later" }));
-    await until(() => handled(2));
-    clock.set(clock.now() + 10 * MINUTE);
-    await receiver.drain();
-    expect((await receiver.inbox.find({ messageId: "msg_in_1" })).items).toEqual([]);
   });
 });
 

@@ -120,16 +120,6 @@ describe("createVerifier()", () => {
     expect(log.at(-1)?.message).toMatch(/^A delivery could not be verified; it was answered with 503\. ./);
   });
 
-  it("reads no body of an unsigned delivery, and has its connection closed (RCV-2)", async () => {
-    let reads = 0;
-    const readBody = () => {
-      reads += 1;
-      return { ok: false, reason: "truncated" } as const;
-    };
-    expect(await verify({ unsigned: true, readBody })).toMatchObject({ answer: { status: 401, close: true } });
-    expect(reads).toBe(0);
-  });
-
   it("answers 401 to a body that came so slowly that its timestamp has become too old (RCV-2)", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     onTestFinished(() => void vi.useRealTimers());

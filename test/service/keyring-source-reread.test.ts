@@ -133,28 +133,6 @@ describe("reread()", () => {
     expect((await bench.source.read({ tenant: "b" })).version).not.toBe(seen?.version);
   });
 
-  it("reads for 8 tenants at once; the others take their turns", async () => {
-    const { answer, waiting } = pending();
-    let hold = false;
-    const bench = setUp(({ tenant }) => (hold ? answer() : `${SECRET}-${tenant}`));
-    const tenants = Array.from({ length: 10 }, (_, index) => ({ tenant: `t${index}` }));
-    const seen = await Promise.all(tenants.map((context) => bench.source.read(context)));
-    hold = true;
-    await bench.clock.advance(2_000);
-    bench.reads.length = 0;
-    const answers = tenants.map((context, index) => asked(bench, context, seen[index] as CompiledKeyring));
-    await settle();
-    expect(bench.reads).toEqual(tenants.slice(0, 8));
-    waiting[3]?.resolve(OTHER_SECRET);
-    await settle();
-    expect(bench.reads).toEqual(tenants.slice(0, 9));
-    for (let turn = 0; turn < 10; turn++) waiting[turn]?.resolve(OTHER_SECRET);
-    await settle();
-    waiting[9]?.resolve(OTHER_SECRET);
-    expect((await Promise.all(answers)).every((fresher) => fresher !== null)).toBe(true);
-    expect(bench.reads).toEqual(tenants);
-  });
-
   it("is not used up by forgeries for other tenants: each has its own turn, and Node suspects no leak", async () => {
     const warnings: string[] = [];
     const hear = ({ name }: Error) => void warnings.push(name);

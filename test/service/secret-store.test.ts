@@ -3,6 +3,7 @@ import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
 import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../../src/service/secret-store.ts";
+import { isWebhookKind, WEBHOOK_KIND_RULE } from "../../src/service/webhook-kind.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const FULL = {
@@ -89,6 +90,12 @@ describe("slotsFromText()", () => {
 });
 
 describe("checkKind() and checkRevision()", () => {
+  it("know the two kinds, which their rule names (DLV-1)", () => {
+    const kinds = ["inbound", "delivery", "outbound", "", null, undefined];
+    expect(kinds.map(isWebhookKind)).toEqual([true, true, false, false, false, false]);
+    expect(WEBHOOK_KIND_RULE).toBe('must be "inbound" or "delivery"');
+  });
+
   it("take what there is", () => {
     for (const kind of ["inbound", "delivery"]) expect(checkKind(kind)).toBeUndefined();
     for (const revision of [0, 1, Number.MAX_SAFE_INTEGER]) expect(checkRevision(revision)).toBeUndefined();

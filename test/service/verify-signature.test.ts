@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { KeyringError, SetupError } from "../../src/errors.ts";
+import { KeyringError } from "../../src/errors.ts";
 import type { Keyring } from "../../src/service/keyring.ts";
 import { signPayload } from "../../src/service/sign.ts";
 import { type VerifyOptions, type VerifyResult, verifySignature } from "../../src/service/verify-signature.ts";
@@ -81,23 +81,6 @@ describe("verifySignature()", () => {
     }
     for (const extra of [0, 10, 32])
       expect(code(verify({ body: Buffer.concat([body, Buffer.of(extra)]) }))).not.toBe("ok");
-  });
-
-  it("refuses a timestamp with any bit flipped, and every truncation of either header", () => {
-    const wide = { toleranceMs: 30 * 86_400_000 };
-    for (let bit = 0; bit < timestamp.length * 8; bit++) {
-      const flipped = Buffer.from(timestamp, "latin1");
-      flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(
-        code(verify({ ...wide, headers: { ...headers, "x-service-timestamp": flipped.toString("latin1") } })),
-      ).not.toBe("ok");
-    }
-    for (let length = 0; length < hex.length; length++) {
-      expect(code(verify({ headers: { ...headers, "x-service-signature": hex.slice(0, length) } }))).not.toBe("ok");
-      expect(
-        code(verify({ headers: { ...headers, "x-service-timestamp": timestamp.slice(0, length % 13) } })),
-      ).not.toBe("ok");
-    }
   });
 
   it("signs the header's text, not the time it means (RCV-1)", () => {
