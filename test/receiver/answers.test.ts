@@ -26,15 +26,6 @@ function heard<Tx>({ receiver }: Bench<Tx>): [DeliveryReport["outcome"], number]
 }
 
 describe("receiver.handle(): answers", () => {
-  it.each(["POST", "PUT"])("accepts a %s (DLV-11)", async (method) => {
-    const { deliver } = sqliteBench();
-    expect(await deliver(body, { method })).toMatchObject({
-      status: 200,
-      body: '{"outcome":"accepted"}',
-      close: false,
-    });
-  });
-
   it("answers 200 to accepted, duplicate, late, unknown and quarantined deliveries (RCV-4, RCV-11)", async () => {
     const bench = sqliteBench({ gapWait: "eager" });
     const { deliver, receiver } = bench;
@@ -96,13 +87,6 @@ describe("receiver.handle(): answers", () => {
     const answer = await deliver(body, { ...wish, readBody: () => expect.fail("the body was read") });
     expect(answer).toMatchObject({ status: 401, body: '{"error":"unauthorized"}', close: true });
     expect(store.faults.turns).toEqual([]);
-  });
-
-  it("never looks at the content type", async () => {
-    const { deliver } = sqliteBench();
-    for (const type of [undefined, "text/plain", "multipart/form-data", "junk"]) {
-      expect((await deliver(body, { headers: { "content-type": type } })).status).toBe(200);
-    }
   });
 
   it.each([" Identity ", "identity", ""])("takes the content encoding %j", async (encoding) => {

@@ -28,6 +28,28 @@ beforeEach(() => {
 });
 
 describe("inbox.groupByError()", () => {
+  it("tells when the first and the last of a group became dead letters, not when they came", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    const startAt = clock.now();
+    receiver.onAny((_, ctx) => {
+      throw new PermanentError(`No order ${ctx.meta.eventId ** 8}`);
+    });
+    const dead = (count: number) => until(async () => (await receiver.inbox.stats()).gauges.dead === count);
+    await deliver(inbound({ messageId: "one" }));
+    await clock.advance(5_000);
+    await receiver.start();
+    await dead(1);
+    for (const [index, messageId] of ["two", "three"].entries()) {
+      await clock.advance(1_000);
+      await deliver(inbound({ messageId }));
+      await dead(index + 2);
+    }
+    const [group, ...others] = await receiver.inbox.groupByError();
+    expect(group).toMatchObject({ error: "No order #", count: 3, exampleId: 3 });
+    expect([group?.oldestAt, group?.newestAt]).toEqual([startAt + 5_000, startAt + 7_000]);
+    expect(others).toEqual([]);
+  });
+
   it("counts dead letters that failed alike, whatever numbers their errors tell", async () => {
     await scene.dead(3);
     await scene.bench.clock.advance(1_000);
@@ -328,30 +350,6 @@ describe("a dry run of discardAll()", () => {
       receiver.inbox.discardAll({ states: ["pending"], eventType }, { dryRun: true });
     expect(await foreseen("message.queued")).toEqual({ ...NOTHING, discarded: 1 });
     expect(await foreseen("message.delivery")).toEqual({ ...NOTHING, discarded: 0, in_progress: 1 });
-  });
-});
-
-describe("inbox.groupByError()", () => {
-  it("tells when the first and the last of a group became dead letters, not when they came", async () => {
-    const { receiver, deliver, clock } = sqliteBench();
-    const startAt = clock.now();
-    receiver.onAny((_, ctx) => {
-      throw new PermanentError(`No order ${ctx.meta.eventId ** 8}`);
-    });
-    const dead = (count: number) => until(async () => (await receiver.inbox.stats()).gauges.dead === count);
-    await deliver(inbound({ messageId: "one" }));
-    await clock.advance(5_000);
-    await receiver.start();
-    await dead(1);
-    for (const [index, messageId] of ["two", "three"].entries()) {
-      await clock.advance(1_000);
-      await deliver(inbound({ messageId }));
-      await dead(index + 2);
-    }
-    const [group, ...others] = await receiver.inbox.groupByError();
-    expect(group).toMatchObject({ error: "No order #", count: 3, exampleId: 3 });
-    expect([group?.oldestAt, group?.newestAt]).toEqual([startAt + 5_000, startAt + 7_000]);
-    expect(others).toEqual([]);
   });
 });
 

@@ -66,9 +66,4 @@ describe("the lines of development", () => {
     expect(written).toHaveLength(lines);
     if (NODE_ENV === "production") for (const line of written) expect(JSON.parse(line).level).toBe("info");
   });
-
-  it("are an option that is true or false", () => {
-    const store = memoryStore({ volatile: true });
-    expect(() => createReceiver({ secrets: SECRET, store, logEvents: "yes" as never })).toThrow(/logEvents/);
-  });
 });

@@ -1,11 +1,9 @@
 /** The line that says for which event another one waits, and until when. */
 import { describe, expect, it } from "vitest";
-import { type LogLine, memoryBench, sqliteBench } from "./bench.ts";
+import { type LogLine, MINUTE, memoryBench, sqliteBench } from "./bench.ts";
 import { outbound } from "./events.ts";
 
 const gaps = (log: readonly LogLine[]) => log.filter(({ fields }) => fields.code === "waits_for_gap");
-
-const MINUTE = 60_000;
 
 describe("an event that waits for a missing one", () => {
   it("says so once, for which and until when", async () => {

@@ -164,6 +164,12 @@ describe("housekeeping that fails", () => {
     expect(new Set(log.map(({ message }) => message))).toEqual(
       new Set(["Background work of the inbox failed. It is tried again."]),
     );
+    expect(failed(log).filter((what) => what === "heartbeat").length).toBeGreaterThan(50);
+    store.faults.reads = null;
+    const before = failed(log).length;
+    await clock.advance(MINUTE);
+    expect(failed(log)).toHaveLength(before);
+    expect((await receiver.inbox.stats()).instances).toHaveLength(1);
   });
 
   it("is told of the first heartbeat and of the last", async () => {

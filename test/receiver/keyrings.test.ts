@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import {
+  type BodyResult,
   createReceiver,
   type Keyring,
   type KeyringContext,
@@ -11,7 +12,7 @@ import {
 import { silentLogger } from "../../src/internal/logger.ts";
 import { github, hmacSource } from "../../src/presets/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { deferred, HOUR, idleTurns, incoming, memoryBench, SECRET, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
@@ -78,11 +79,7 @@ describe("scoped secrets", () => {
 describe("rotation (RCV-9)", () => {
   it("takes the previous secret until its end to the millisecond, and counts its use (RCV-9)", async () => {
     const { clock, deliver, receiver } = sqliteBench({
-      secrets: {
-        current: SECRET,
-        previous: { secret: OLD, validUntil: 1_760_000_000_000 + HOUR },
-        next: NEXT,
-      },
+      secrets: { current: SECRET, previous: { secret: OLD, validUntil: 1_760_000_000_000 + HOUR }, next: NEXT },
     });
     const end = clock.now() + HOUR;
     const statusAt = async (now: number, secret: string) => {
@@ -116,25 +113,20 @@ describe("rotation (RCV-9)", () => {
 });
 
 describe("secrets of other sources that are read (RCV-9)", () => {
-  type Source = WebhookSource<SourceEvents>;
   /** A receiver of `source` in memory. The body of each delivery is another one, of `bytes` at least. */
-  function receiving(makeSource: (clock: FakeClock) => Source) {
+  function receiving(source: WebhookSource<SourceEvents>) {
     const clock = createFakeClock();
     const store = memoryStore({ volatile: true });
-    const receiver = createReceiver({ source: makeSource(clock), store, clock, logger: silentLogger });
+    const receiver = createReceiver({ source, store, clock, logger: silentLogger });
     onTestFinished(() => receiver.stop());
     let sent = 0;
     const push = async (secret: string, { tenant, bytes = 0 }: { tenant?: string; bytes?: number } = {}) => {
       const body = `{"n":${sent++},"text":"${"x".repeat(bytes)}"}`;
       const signature = createHmac("sha256", secret).update(body).digest("hex");
       const headers = { "x-github-event": "push", "x-github-delivery": `${sent}` };
-      const request = { ...incoming(body, clock.now()), ...(tenant !== undefined && { tenant }) };
-      return (
-        await receiver.handle({
-          ...request,
-          headers: { ...headers, "x-hub-signature-256": `sha256=${signature}` },
-        })
-      ).status;
+      const request = incoming(body, clock.now(), tenant === undefined ? {} : { tenant });
+      const signed = { ...headers, "x-hub-signature-256": `sha256=${signature}` };
+      return (await receiver.handle({ ...request, headers: signed })).status;
     };
     return { receiver, clock, push };
   }
@@ -148,7 +140,7 @@ describe("secrets of other sources that are read (RCV-9)", () => {
           ? { body: "hello" }
           : null,
     });
-    const { receiver, clock } = receiving(() => acme({ secrets: async () => current }));
+    const { receiver, clock } = receiving(acme({ secrets: async () => current }));
     const ask = async (secret: string) => {
       const url = `/hooks?${createHmac("sha256", secret).update("hello").digest("hex")}`;
       return (await receiver.handle({ ...incoming("", clock.now(), { method: "GET" }), url })).status;
@@ -168,24 +160,18 @@ describe("secrets of other sources that are read (RCV-9)", () => {
   const LARGE = { bytes: 17 * 1024 * 1024 };
 
   it("are no reason to wait where they are fixed, however large the body is", async () => {
-    const { push } = receiving(() => github({ secrets: SECRET }));
+    const { push } = receiving(github({ secrets: SECRET }));
     expect(await push(OLD, LARGE)).toBe(401);
   });
 
   it("are read also for a body that finds no room to wait, so that its repeat is taken", async () => {
-    const current = new Map([
-      ["a", OLD],
-      ["b", OLD],
-    ]);
+    const current = new Map(["a", "b"].map((tenant) => [tenant, OLD]));
     let ofA: Promise<void> = Promise.resolve();
-    const { push, clock } = receiving(() =>
-      github({
-        secrets: async ({ tenant = "" }) => {
-          if (tenant === "a") await ofA;
-          return current.get(tenant);
-        },
-      }),
-    );
+    const secrets = async ({ tenant = "" }: KeyringContext) => {
+      if (tenant === "a") await ofA;
+      return current.get(tenant);
+    };
+    const { push, clock } = receiving(github({ secrets }));
     for (const tenant of current.keys()) expect(await push(OLD, { tenant })).toBe(200);
     const slow = deferred<void>();
     ofA = slow.promise;
@@ -232,16 +218,13 @@ describe("keyrings that are read", () => {
 
   it("read no body while they are looked up, and answer a stranger as any other forger (RCV-2)", async () => {
     const lookUp = deferred<Keyring | undefined>();
-    const { receiver, clock } = memoryBench({ secrets: () => lookUp.promise });
+    const { deliver } = memoryBench({ secrets: () => lookUp.promise });
     let reads = 0;
-    const { readBody, ...head } = incoming(inbound(), clock.now());
-    const answer = receiver.handle({
-      ...head,
-      readBody(reading) {
-        reads += 1;
-        return readBody(reading);
-      },
-    });
+    const readBody = (): BodyResult => {
+      reads += 1;
+      return { ok: true, bytes: Buffer.from(inbound()) };
+    };
+    const answer = deliver(inbound(), { readBody });
     await idleTurns();
     expect(reads).toBe(0);
     lookUp.resolve(undefined);
@@ -313,22 +296,15 @@ describe("keyrings that are read", () => {
   });
 
   it("closes the connection with the 503 to a body that it has not read (RCV-4)", async () => {
-    const { receiver, clock } = memoryBench({ secrets: () => Promise.reject(new Error("vault down")) });
-    const answers: Record<string, unknown>[] = [];
+    const { deliver } = memoryBench({ secrets: () => Promise.reject(new Error("vault down")) });
     let reads = 0;
-    for (const unsigned of [true, false]) {
-      const { readBody, ...head } = incoming(inbound(), clock.now(), { unsigned });
-      const read: typeof readBody = (reading) => {
-        reads += 1;
-        return readBody(reading);
-      };
-      const { status, close } = await receiver.handle({ ...head, readBody: read });
-      answers.push({ status, close, reads });
-    }
-    expect(answers).toEqual([
-      { status: 503, close: true, reads: 0 },
-      { status: 503, close: true, reads: 0 },
-    ]);
+    const readBody = (): BodyResult => {
+      reads += 1;
+      return { ok: false, reason: "truncated" };
+    };
+    for (const unsigned of [true, false])
+      expect(await deliver(inbound(), { unsigned, readBody })).toMatchObject({ status: 503, close: true });
+    expect(reads).toBe(0);
   });
 
   it("answers 503, never 401, to a signature of a secret that a failing provider may know by now (RCV-4, RCV-9)", async () => {

@@ -146,6 +146,7 @@ describe("createReceiver(): names and choices", () => {
     ["name", "n".repeat(65)],
     ["name", 5],
     ["name", ["inbox"]],
+    ["logEvents", "yes"],
     ["logger", console.log],
     ["logger", null],
     ["logger", { info() {}, warn() {}, error() {} }],

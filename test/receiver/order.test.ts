@@ -83,20 +83,6 @@ describe("gaps", () => {
 });
 
 describe("late events (RCV-7)", () => {
-  it("are recorded without a handler, and shown, when there is no onLate (RCV-7)", async () => {
-    const bench = sqliteBench({ gapWait: "eager" });
-    const seen = watch(bench);
-    await bench.receiver.start();
-    await bench.deliver(outbound("delivery"));
-    await until(() => seen.length === 1);
-    expect((await bench.deliver(outbound("sent"))).body).toBe('{"outcome":"late"}');
-    await idleTurns();
-    expect(types(seen)).toEqual(["message.delivery"]);
-    const { items } = await bench.receiver.inbox.find({ late: true });
-    expect(items).toMatchObject([{ eventType: "message.sent", state: "late" }]);
-    expect((await bench.deliver(outbound("sent"))).body).toBe('{"outcome":"duplicate"}');
-  });
-
   it("go to onLate only, marked as out of order (RCV-7)", async () => {
     const bench = sqliteBench({ gapWait: "eager" });
     const seen = watch(bench);
@@ -144,19 +130,5 @@ describe("what this version does not know (RCV-11)", () => {
     await until(() => events.length === 1);
     expect(events[0]).toEqual(JSON.parse(body));
     expect((await bench.deliver(body)).body).toBe('{"outcome":"duplicate"}');
-  });
-
-  it("reaches onUnknown, and completes as unhandled without it (RCV-11)", async () => {
-    const taken = sqliteBench();
-    const unknown: string[] = [];
-    taken.receiver.onUnknown((event) => unknown.push(event.eventType)).on("message.inbound", () => {});
-    await taken.receiver.start();
-    await taken.deliver('{"eventType":"message.new"}');
-    await taken.deliver(outbound("queued"));
-    await until(async () => (await taken.receiver.inbox.stats()).counters.unhandled === 1);
-    expect(unknown).toEqual(["message.new"]);
-    expect((await taken.receiver.inbox.find({ outcome: "unhandled" })).items).toMatchObject([
-      { eventType: "message.queued", state: "done" },
-    ]);
   });
 });

@@ -17,6 +17,8 @@ const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
   ...overrides,
 });
 
+const nextSince = (since: number) => ({ secret: NEXT, since, rotatedAtBefore: null, hadSecret: true });
+
 /** A receiver that is open, on a store that holds SECRET for inbound messages. */
 async function openBench(refreshMs = 1_000) {
   const secrets = memorySecrets({ refreshMs });
@@ -32,11 +34,7 @@ describe("createReceiver() with a secret store", () => {
   it("tells of a next secret within refreshMs, without a request or a restart, and takes it (RCV-9)", async () => {
     const { secrets, version, clock, deliver } = await openBench();
     const before = await version();
-    await secrets.write(
-      "inbound",
-      slots({ next: { secret: NEXT, since: clock.now(), rotatedAtBefore: null, hadSecret: true } }),
-      1,
-    );
+    await secrets.write("inbound", slots({ next: nextSince(clock.now()) }), 1);
     await clock.advance(1_000);
     await until(async () => (await version()) !== before, "the new version");
     expect((await deliver(inbound(), { secret: NEXT })).status).toBe(200);
@@ -46,11 +44,7 @@ describe("createReceiver() with a secret store", () => {
   it("takes a next secret that it has not read yet, by reading again on the mismatch (RCV-9)", async () => {
     const { secrets, clock, deliver, receiver } = await openBench(30_000);
     await deliver(inbound());
-    await secrets.write(
-      "inbound",
-      slots({ next: { secret: NEXT, since: clock.now(), rotatedAtBefore: null, hadSecret: true } }),
-      1,
-    );
+    await secrets.write("inbound", slots({ next: nextSince(clock.now()) }), 1);
     await clock.advance(2_000);
     expect((await deliver(inbound({ messageId: "m 2" }), { secret: NEXT })).status).toBe(200);
     expect(receiver.counters).toEqual({ "slot:current": 1, "slot:next": 1 });
@@ -148,11 +142,7 @@ describe("createVerifier() with a secret store", () => {
     const verify = createVerifier({ secrets, logger: silentLogger });
     const verdict = async (secret: string) => (await verify(incoming(inbound(), Date.now(), { secret }))).ok;
     expect(await verdict(SECRET)).toBe(true);
-    await secrets.write(
-      "inbound",
-      slots({ next: { secret: NEXT, since: Date.now(), rotatedAtBefore: null, hadSecret: true } }),
-      1,
-    );
+    await secrets.write("inbound", slots({ next: nextSince(Date.now()) }), 1);
     expect(await verdict(NEXT)).toBe(true);
     expect(await verdict(OLD)).toBe(false);
   });

@@ -59,26 +59,6 @@ describe("replay", () => {
     expect(handled).toEqual(["m"]);
     expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1, duplicates: 2 });
   });
-
-  it("has one effect after a restart too, and with each attempt signed anew (RCV-6, DLV-8, DLV-17)", async () => {
-    const file = newInboxFile();
-    const handled: string[] = [];
-    const first = sqliteBench({}, file);
-    await first.receiver.on("message.inbound", (event) => handled.push(event.data.messageId)).start();
-    await first.deliver(body);
-    await until(() => handled.length === 1);
-    await first.receiver.stop();
-    const second = sqliteBench({ clock: first.clock }, file);
-    await second.receiver.on("message.inbound", (event) => handled.push(event.data.messageId)).start();
-    for (const wait of [1, 5, 15, 60]) {
-      second.clock.set(second.clock.now() + wait * MINUTE);
-      expect(await second.deliver(body)).toMatchObject({ status: 200, body: '{"outcome":"duplicate"}' });
-    }
-    expect(handled).toHaveLength(1);
-    await second.clock.advance(1_000);
-    const stats = await second.receiver.inbox.stats();
-    expect(stats).toMatchObject({ serviceResigns: true, counters: { duplicates: 4 } });
-  });
 });
 
 it("pins the format and the encoding when asked to (DLV-12, DLV-13)", async () => {

@@ -1,11 +1,10 @@
 /** Verification alone, without an inbox: the same checks in the same order, and an answer for everything. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createVerifier, type Keyring, type KeyringContext, SetupError } from "../../src/index.ts";
-import { incoming, recordedLog, SECRET, type Wish } from "./bench.ts";
+import { incoming, MINUTE, recordedLog, SECRET, type Wish } from "./bench.ts";
 import { inbound } from "./events.ts";
 
 const body = inbound();
-const MINUTE = 60_000;
 
 function verify(wish: Wish = {}, options: Partial<Parameters<typeof createVerifier>[0]> = {}, text = body) {
   return createVerifier({ secrets: SECRET, ...options })(incoming(text, Date.now(), wish));
