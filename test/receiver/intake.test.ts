@@ -24,7 +24,7 @@ describe.each([
     ["no reference of an inbound message", { ...SPECIFIED, data: { ...SPECIFIED.data, ...NAMING } }, PEER, null],
     ["nothing of a type that no version knows yet", LATER, null, null],
     ["nothing of what such a type carries (RCV-11)", { ...LATER, data: NAMING }, null, null],
-  ])("is %s, and not our own number", async (_what, event, peer, externalReference) => {
+  ])("%s; never our own number", async (_what, event, peer, externalReference) => {
     const { deliver, receiver } = makeBench();
     receiver.onAny(() => {});
     expect((await deliver(typeof event === "string" ? event : JSON.stringify(event))).status).toBe(200);

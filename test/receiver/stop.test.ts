@@ -217,6 +217,13 @@ describe("stop()", () => {
     await receiver.stop();
   });
 
+  it("closes the store although the server failed to close", async () => {
+    const { receiver, deliver } = sqliteBench();
+    await deliver(body);
+    await receiver.stop({ until: Promise.reject(new Error("ERR_SERVER_NOT_RUNNING")) });
+    expect((await deliver(body)).status).toBe(503);
+  });
+
   it.each([
     ["SQLite", () => sqliteStore(newInboxFile())],
     ["memory", () => memoryStore({ volatile: true })],
