@@ -256,9 +256,8 @@ describe("upTo", () => {
     const counted = async (wish: object) =>
       (await receiver.inbox.discardAll({ states: ["pending"] }, { ...wish, dryRun: true })).discarded;
     expect([await counted({ upTo: 4 }), await counted({ upTo: 1_003 }), await counted({})]).toEqual([3, 1_002, 1_003]);
-    expect(await receiver.inbox.replayAll({ states: ["done"] }, { upTo: 0, dryRun: true })).toMatchObject({
-      replayed: 0,
-    });
+    const none = await receiver.inbox.replayAll({ states: ["done"] }, { upTo: 0, dryRun: true });
+    expect(none.replayed).toBe(0);
   });
 });
 
@@ -400,7 +399,7 @@ describe("ratePerSecond", () => {
 describe("what bulk work refuses", () => {
   type Inbox = Receiver["inbox"];
 
-  it.each<[(inbox: Inbox) => Promise<unknown>, string, string]>([
+  it.each<readonly [(inbox: Inbox) => Promise<unknown>, string, string]>([
     [(inbox) => inbox.replayAll({ mesageId: "m" } as never), "mesageId", "messageId"],
     [(inbox) => inbox.replayAll({ limit: 5 } as never), "limit", "no option"],
     [(inbox) => inbox.replayAll({ states: ["dead", "pending"] }), "states", '"done", "dead", "late", "discarded"'],

@@ -1,7 +1,7 @@
 /** What an operator sees and does: `receiver.inbox`, the hooks and the counters. */
 import { describe, expect, it } from "vitest";
 import { type DeadLetterNotice, type FailureNotice, PermanentError, RetryAfter } from "../../src/index.ts";
-import { idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
+import { memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const body = inbound();

@@ -1,7 +1,7 @@
 /** What handlers see of order: sequences, gaps, late events, and events that this version does not know. */
 import { describe, expect, it } from "vitest";
 import type { WebhookEvent } from "../../src/index.ts";
-import { idleTurns, MINUTE, memoryBench, sqliteBench, until } from "./bench.ts";
+import { MINUTE, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 interface Seen {

@@ -203,15 +203,15 @@ describe("createKeyringSource() of a secret store", () => {
     expect(warnings()).toEqual([said]);
   });
 
-  it.each([
-    stored(OTHER_SECRET),
-    slots({ next: { ...NEXT, secret: OTHER_SECRET, hadSecret: false } }),
-  ])("warns of no kind that has a secret, current or next (%#)", async (slots) => {
-    const { source, store, log } = await setUpStore();
-    await store.write("inbound", slots, 0);
-    await source.read({});
-    expect(log).toEqual([]);
-  });
+  it.each([stored(OTHER_SECRET), slots({ next: { ...NEXT, secret: OTHER_SECRET, hadSecret: false } })])(
+    "warns of no kind that has a secret, current or next (%#)",
+    async (slots) => {
+      const { source, store, log } = await setUpStore();
+      await store.write("inbound", slots, 0);
+      await source.read({});
+      expect(log).toEqual([]);
+    },
+  );
 
   it("lets a request that waits to read again go on by the next background refresh", async () => {
     const { source, store, clock, reads } = await setUpStore();
