@@ -276,25 +276,14 @@ describe("parseEvent() on other values", () => {
     let deep: unknown = 1;
     for (let level = 0; level < 100_000; level++) deep = [deep];
     const throwing = new Proxy({}, { get: fail, ownKeys: fail, getPrototypeOf: fail, getOwnPropertyDescriptor: fail });
-    const odd = [
-      undefined,
-      null,
-      0,
-      1n,
-      Symbol("x"),
-      () => 1,
-      Number.NaN,
-      new Date(Number.NaN),
-      new Map(),
-      cycle,
-      deep,
-    ];
+    const odd = [undefined, null, 0, 1n, Symbol("x"), () => 1, Number.NaN];
+    const odder = [new Date(Number.NaN), new Map(), new ArrayBuffer(2), cycle, deep];
     const getter = {
       get eventType() {
         return fail();
       },
     };
-    for (const value of [...odd, throwing, getter, { toJSON: fail }, { eventType: "x", n: 1n }, new ArrayBuffer(2)]) {
+    for (const value of [...odd, ...odder, throwing, getter, { toJSON: fail }, { eventType: "x", n: 1n }]) {
       expect(parseEvent(value).ok).toBe(false);
     }
   });
