@@ -2,15 +2,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { afterEach } from "vitest";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
 import { contextOf } from "./sqlite-turns.ts";
 
 const directories: string[] = [];
-const stores: InboxStore<never>[] = [];
+const opened: { close(): unknown }[] = [];
 
 afterEach(async () => {
-  for (const store of stores.splice(0)) await store.close();
+  for (const one of opened.splice(0).reverse()) await one.close();
   for (const directory of directories.splice(0)) rmSync(directory, { recursive: true });
 });
 
@@ -24,6 +25,13 @@ export function makePath(): string {
 /** Opens `store`; it is closed after the test. */
 export async function open<Db>(store: InboxStore<Db>, overrides: Partial<OpenContext> = {}): Promise<InboxStore<Db>> {
   await store.open(contextOf(overrides));
-  stores.push(store as InboxStore<never>);
+  opened.push(store);
   return store;
+}
+
+/** The application's own connection to the file, closed after the test. */
+export function connect(path: string, options: Database.Options = {}): Database.Database {
+  const db = new Database(path, options);
+  opened.push(db);
+  return db;
 }
