@@ -1,6 +1,7 @@
 /** Processes that watch one inbox, and the destination of their alerts, which can kill the one that sends. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { type Alert, openInbox, verifySignature } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
@@ -12,7 +13,7 @@ import { Child, until } from "./family.ts";
 const PROGRAM = fileURLToPath(new URL("../../.build/test/concurrency/alerts-child.js", import.meta.url));
 const SECRET = "the-secret-of-alerts-32-bytes-ok";
 
-export type Place = { readonly path: string } | { readonly url: string; readonly schema: string };
+type Place = { readonly path: string } | { readonly url: string; readonly schema: string };
 
 export interface AlertsChildOptions {
   readonly place: Place;
@@ -25,7 +26,7 @@ export interface AlertsChildOptions {
   readonly since: number;
 }
 
-export interface AlertsTerms {
+interface AlertsTerms {
   readonly place: Place;
   /** The same inbox, for the test. */
   readonly store: InboxStore<never>;
@@ -39,7 +40,7 @@ export interface AlertsTerms {
   readonly answersAfterMs?: number;
 }
 
-export interface AlertsReport {
+interface AlertsReport {
   /** Statuses of the messages in the order of their first arrival. */
   readonly statuses: readonly string[];
   readonly episodes: number;
@@ -57,8 +58,33 @@ interface Arrival {
   readonly isSigned: boolean;
 }
 
+/** On a file or a server: each test gets an inbox of its own from `newPlace`. */
+export function alertsSuite(newPlace: () => Promise<Pick<AlertsTerms, "place" | "store">>): void {
+  const watched = async (terms: Omit<AlertsTerms, "place" | "store" | "processes">) => {
+    const report = await watchTogether({ ...(await newPlace()), ...terms, processes: 3 });
+    console.log(` alerts: ${JSON.stringify(report)}`);
+    return report;
+  };
+
+  it("come once each", { timeout: 120_000 }, async () => {
+    expect(await watched({ episodes: 2, speed: 10, kills: 0, answersAfterMs: 600 })).toEqual({
+      ...{ statuses: ["began", "ended", "began", "ended"], episodes: 2, arrivals: 4, kills: 0 },
+      ...{ bodiesOfAnId: 1, unsigned: 0, strangeEnds: [] },
+    });
+  });
+
+  it("come at least once, and each time as at first, while the process that sends is killed", {
+    timeout: 240_000,
+  }, async () => {
+    const report = await watched({ episodes: 2, speed: 40, kills: 2 });
+    const statuses = ["began", "ended", "began", "ended"];
+    expect(report).toMatchObject({ statuses, episodes: 2, kills: 8, bodiesOfAnId: 1, unsigned: 0, strangeEnds: [] });
+    expect(report.arrivals).toBeGreaterThan(8);
+  });
+}
+
 /** Lets the condition begin and end `episodes` times, each time once the message before it has arrived. */
-export async function watchTogether(terms: AlertsTerms): Promise<AlertsReport> {
+async function watchTogether(terms: AlertsTerms): Promise<AlertsReport> {
   const scene = new Scene(terms);
   await scene.open();
   try {

@@ -30,16 +30,12 @@ describe("Child.strangeEnd", () => {
     expect([stopped.strangeEnd, killed.strangeEnd]).toEqual([null, null]);
   });
 
-  it("tells of a stop with another code", async () => {
-    const child = await started(3);
-    await child.stop();
-    expect(child.strangeEnd).toBe("ended with 3 at a stop");
-  });
-
-  it("tells of a process that died by itself, whatever is done with it afterwards", async () => {
-    const children = await Promise.all([started(0), started(1)]);
-    await Promise.all(children.map((child) => child.stallMs()));
+  it("tells of a stop with another code, and of a process that died by itself, whatever is done with it then", async () => {
+    const children = await Promise.all([started(3), started(0), started(1)]);
+    await children[0]?.stop();
+    await Promise.all(children.slice(1).map((child) => child.stallMs()));
     await Promise.all(children.flatMap((child) => [child.stop(), child.kill()]));
-    expect(children.map(({ strangeEnd }) => strangeEnd)).toEqual(["ended with 0 by itself", "ended with 1 by itself"]);
+    const ends = ["ended with 3 at a stop", "ended with 0 by itself", "ended with 1 by itself"];
+    expect(children.map(({ strangeEnd }) => strangeEnd)).toEqual(ends);
   });
 });

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
-import type { SqliteStoreOptions } from "../../src/stores/sqlite.ts";
 import { type SignedRequest, signedRequest } from "../../src/testing/index.ts";
 import type { SourceName } from "../prove/sources.ts";
 
@@ -18,14 +17,11 @@ export interface ChildOptions {
   readonly path: string;
   /** Where it writes the starts and ends of its handlers. */
   readonly log: string;
-  /** Its worker is started. */
-  readonly works: boolean;
   readonly prunes: boolean;
   readonly seed: number;
   /** The share of attempts that fail, 0 to 1. */
   readonly failures: number;
   readonly receiver: { readonly leaseMs?: number; readonly maxAttempts?: number; readonly concurrency?: number };
-  readonly store: Pick<SqliteStoreOptions, "busyTimeoutMs" | "maxDatabaseBytes">;
 }
 
 export type Request =
@@ -162,10 +158,10 @@ export class Family {
   }
 
   async add(wish: Partial<ChildOptions> = {}): Promise<Child> {
-    const log = join(this.#folder, `${this.logs.push("")}.log`);
-    this.logs[this.logs.length - 1] = log;
+    const log = join(this.#folder, `${this.logs.length + 1}.log`);
+    this.logs.push(log);
     const child = new Child({
-      ...{ path: this.path, log, works: true, prunes: false, seed: 1, failures: 0, receiver: {}, store: {} },
+      ...{ path: this.path, log, prunes: false, seed: 1, failures: 0, receiver: {} },
       ...wish,
     });
     this.children.push(child);
@@ -181,12 +177,14 @@ export class Family {
 
   /** The first column of the first row. */
   number(sql: string, ...params: unknown[]): number {
-    return Number(
-      this.db
-        .prepare(sql)
-        .pluck()
-        .get(...params),
-    );
+    const first = this.db.prepare(sql).pluck();
+    return Number(first.get(...params));
+  }
+
+  /** Waits until every event has ended. */
+  settled(timeoutMs: number): Promise<void> {
+    const isDone = () => this.number("select count(*) from oncehook_event where state = 0") === 0;
+    return until("every event has ended", isDone, timeoutMs);
   }
 
   stop(): Promise<unknown> {

@@ -73,11 +73,6 @@ export async function stumble<Tx>({ seed, failures }: MemberOptions, ctx: Handle
   for (let turns = dice.readUInt8(2) % 4; turns > 0; turns--) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The row that an effect writes: pid, message, sequence, event, attempt, late. */
-export function effectRow<Tx>({ meta, attempt, outOfOrder }: HandlerContext<Tx>) {
-  return [process.pid, meta.lane.messageId, meta.sequence, meta.eventId, attempt, outOfOrder ? 1 : 0];
-}
-
 /** Message ids say what their handlers do, in words with dashes between them. */
 export function wordsOf(event: object): string[] {
   return "messageId" in event && typeof event.messageId === "string" ? event.messageId.split("-") : [];

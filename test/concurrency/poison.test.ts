@@ -5,7 +5,7 @@
  */
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { type Child, type Family, until, withFamily } from "./family.ts";
+import { type Child, type Family, withFamily } from "./family.ts";
 import { message } from "./load.ts";
 import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
 
@@ -58,11 +58,7 @@ async function survive(family: Family, processes: number) {
   );
   sending.push(...message("poison-1").map((event) => supervisor.deliver(event, 0)));
   await Promise.all(sending);
-  await until(
-    "all is settled",
-    () => family.number("select count(*) from oncehook_event where state = 0") === 0,
-    40_000,
-  );
+  await family.settled(40_000);
   supervisor.end();
   await family.stop();
   const attempts = (where: string) =>

@@ -8,7 +8,7 @@ import { createReceiver, type KnownEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
-import { type Family, until, withFamily } from "./family.ts";
+import { withFamily } from "./family.ts";
 import { message, send, spread } from "./load.ts";
 import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
 
@@ -44,17 +44,10 @@ function messages() {
 
 const isNamed = (event: KnownEvent | undefined, name: string) => event?.data.messageId.startsWith(name);
 
-async function settled(family: Family): Promise<void> {
-  const isDone = () => family.number("select count(*) from oncehook_event where state = 0") === 0;
-  await until("every event is settled", isDone, 60_000);
-}
-
 describe("four processes on one inbox", () => {
   it(
     "handle every event once in effect and in order, while deliveries repeat, handlers fail, gaps end and pruning runs (I1–I7, I10)",
-    {
-      timeout: 180_000,
-    },
+    { timeout: 180_000 },
     () =>
       withFamily(async (family) => {
         await fillWithOld(family.path);
@@ -71,9 +64,9 @@ describe("four processes on one inbox", () => {
         const old = Array.from({ length: OLD / 2 }, (_, index) => message(`gap-old-${2 * index}`).slice(1));
         const mixed = inTime.flatMap((events, index) => (old[index] === undefined ? [events] : [events, old[index]]));
         const first = await send(spread(mixed, children, SEED));
-        await settled(family);
+        await family.settled(60_000);
         const second = await send(spread([tooLate], children, SEED + 1));
-        await settled(family);
+        await family.settled(60_000);
         const seconds = (performance.now() - startedAt) / 1000;
         await family.stop();
 

@@ -25,6 +25,11 @@ interface Desk extends Notes {
   readonly store: Store;
 }
 
+/** What a settle answers. */
+export const SETTLED = { status: "settled" } as const;
+export const UNFINISHED = { status: "unfinished" } as const;
+export const failed = (error: object) => ({ status: "effect_failed", error });
+
 export async function makeNotes(): Promise<Notes> {
   const schema = newSchema();
   await sql(`create table public.${schema}_note (text text not null unique)`);

@@ -1,12 +1,19 @@
-/** Connections that break under an effect, or while its commit is under way: no failure of the handler's, and nothing twice. */
+/**
+ * Connections that break under an effect, or while its commit is under way: no failure of the handler's, and nothing twice. An error of
+ * something else may have a code that looks like it.
+ */
 import type { Socket } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { EffectFunction } from "../../src/inbox/store.ts";
+import type { Effect, EffectFunction } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { type PgClient, type PgPool, type PgQuery, postgresStore } from "../../src/stores/postgres.ts";
+import { type PgClient, type PgPool, type PgQuery, type PgResult, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
-import { ask, complete, leases, makeNotes, openDesk, openDeskOn, settle } from "./desk.ts";
+import { ask, complete, failed, leases, makeNotes, openDesk, openDeskOn, SETTLED, settle, UNFINISHED } from "./desk.ts";
 import { newPool, serve, sql, until } from "./place.ts";
+import { askClosed, makeRelay } from "./relay.ts";
+
+/** What Node says where the other side has ended the socket: without a system call. */
+const ENDED_BY_OTHER = "This socket has been ended by the other party";
 
 /** What pg has beside what the store takes of it. */
 type Connection = PgClient & { readonly processID: number; readonly connection: { readonly stream: Socket } };
@@ -53,26 +60,20 @@ describe("an effect whose connection breaks", () => {
     expect(await notes()).toEqual(["run 1"]);
   });
 
-  it.each([
-    ["that tells it", (client: PgClient) => client.query("select pg_sleep(20)")],
-    [
-      "that hides it behind an error of its own",
-      (client: PgClient) =>
-        client.query("select pg_sleep(20)").catch(() => {
-          throw new Error("The order could not be saved.");
-        }),
-    ],
-    ["that forgets it", (client: PgClient) => client.query("select pg_sleep(20)").catch(() => {})],
+  const slept = (client: PgClient) => client.query("select pg_sleep(20)");
+  const hides = () => Promise.reject(new Error("The order could not be saved."));
+
+  it.each<[string, (client: PgClient) => Promise<unknown>]>([
+    ["that tells it", slept],
+    ["that hides it behind an error of its own", (client) => slept(client).catch(hides)],
+    ["that forgets it", (client) => slept(client).catch(() => {})],
   ])("is unfinished: one %s", async (_name, wait) => {
     const { store, notes, write } = await openDesk();
     const [a, b] = await leases(store, "a", "b");
     const lose = (client: PgClient) => Promise.all([wait(client), terminate(client)]);
     const broken = complete(a, interrupted(write("a"), lose));
     // The neighbour, and the turn they are in, are none the worse.
-    expect(await settle(store, broken, complete(b, write("b")))).toEqual([
-      { status: "settled" },
-      { status: "settled" },
-    ]);
+    expect(await settle(store, broken, complete(b, write("b")))).toEqual([SETTLED, SETTLED]);
     expect(await notes()).toEqual(["a", "b"]);
     expect((await store.stats()).counters).toMatchObject({ handled: 2 });
   });
@@ -87,42 +88,28 @@ describe("an effect whose connection breaks", () => {
       await write("m")(client);
       if (++runs <= 3) await Promise.all([client.query("select '+15550100', pg_sleep(20)"), terminate(client)]);
     };
-    expect(await settle(store, complete(lease, unlucky))).toEqual([{ status: "settled" }]);
+    expect(await settle(store, complete(lease, unlucky))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["m"]);
     const line = [{ code: "effects_interrupted", sqlState: "57P01" }, expect.stringMatching(/run again/)];
     expect(lines).toEqual([line, line, line]);
   });
 
-  it("is unfinished on a server that takes no writes, as one that has become a standby, however often", async () => {
-    const { pool, server, setReadOnly } = readOnlyPool();
-    const { store, notes, write } = await openDeskOn(pool);
-    const [lease] = await leases(store, "m");
-    let runs = 0;
-    const refused = complete(lease, (client) => write(`run ${++runs}`)(client));
-    await setReadOnly();
-    for (let time = 1; time <= 7; time++) expect(await ask(store, refused)).toEqual([{ status: "unfinished" }]);
-    server.isOn = false;
-    expect(await settle(store, refused)).toEqual([{ status: "settled" }]);
-    expect(await notes()).toEqual([`run ${runs}`]);
+  const declared = (text: string, schema: string) => ({
+    text: `insert into public.${schema}_note values ($1)`,
+    values: [text],
   });
 
-  it.each([
-    ["a function", (text: string, write: (text: string) => EffectFunction<PgClient>) => write(text)],
-    [
-      "declared",
-      (text: string, _: unknown, schema: string) => ({
-        text: `insert into public.${schema}_note values ($1)`,
-        values: [text],
-      }),
-    ],
-  ])("does not use the connection again that led to such a server: %s", async (_name, effectOf) => {
+  it.each<[string, (text: string, schema: string) => Effect<PgClient>]>([
+    ["a function", (text, schema) => (client) => client.query(declared(text, schema))],
+    ["declared", declared],
+  ])("does not use the connection again that led to a server that takes no writes: %s", async (_name, effectOf) => {
     const { pool, server, setReadOnly } = readOnlyPool();
-    const { store, notes, write, schema } = await openDeskOn(pool);
+    const { store, notes, schema } = await openDeskOn(pool);
     const [lease] = await leases(store, "m");
     await setReadOnly();
     server.isOn = false;
     const before = server.connections;
-    expect(await settle(store, complete(lease, effectOf("m", write, schema)))).toEqual([{ status: "settled" }]);
+    expect(await settle(store, complete(lease, effectOf("m", schema)))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["m"]);
     expect(server.connections).toBe(before + 1);
   });
@@ -136,12 +123,12 @@ describe("an effect whose connection breaks", () => {
     const full = interrupted(write("m"), (client) =>
       client.query("do $$ begin raise exception sqlstate '53100'; end $$"),
     );
-    expect(await ask(store, complete(lease, full))).toEqual([{ status: "unfinished" }]);
-    expect(await settle(store, complete(lease, full))).toEqual([{ status: "settled" }]);
+    expect(await ask(store, complete(lease, full))).toEqual([UNFINISHED]);
+    expect(await settle(store, complete(lease, full))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["m"]);
   });
 
-  it("waits with any number of others for the outage's end, and Node suspects no leak", async () => {
+  it("waits with others while the server takes no writes, however often it is tried, and Node suspects no leak", async () => {
     const warnings: string[] = [];
     const hear = ({ name }: Error) => void warnings.push(name);
     process.on("warning", hear);
@@ -151,11 +138,10 @@ describe("an effect whose connection breaks", () => {
     const ids = Array.from({ length: 12 }, (_, index) => `m${10 + index}`);
     const refused = (await leases(store, ...ids)).map((lease, index) => complete(lease, write(ids[index] ?? "")));
     await setReadOnly();
-    const unfinished = ids.map(() => ({ status: "unfinished" }));
-    // From its second interruption on an effect waits before it is tried again.
-    for (let time = 1; time <= 4; time++) expect(await ask(store, ...refused)).toEqual(unfinished);
+    // From its second interruption on an effect waits before it is tried again. One that broke each time would have failed by the sixth.
+    for (let time = 1; time <= 7; time++) expect(await ask(store, ...refused)).toEqual(ids.map(() => UNFINISHED));
     server.isOn = false;
-    expect(await settle(store, ...refused)).toEqual(ids.map(() => ({ status: "settled" })));
+    expect(await settle(store, ...refused)).toEqual(ids.map(() => SETTLED));
     expect(await notes()).toEqual(ids);
     expect(warnings).toEqual([]);
   });
@@ -168,14 +154,12 @@ describe("an effect whose connection breaks", () => {
       await write(`run ${++runs}`)(client);
       await Promise.all([client.query("select pg_sleep(20)"), terminate(client)]);
     };
-    expect(await settle(store, complete(lease, poisonous))).toMatchObject([
-      { status: "effect_failed", error: { code: "57P01" } },
-    ]);
+    expect(await settle(store, complete(lease, poisonous))).toMatchObject([failed({ code: "57P01" })]);
     expect(runs).toBe(5);
     expect(await notes()).toEqual([]);
     // The next attempt begins anew.
     const again = complete(lease, interrupted(write("later"), terminate));
-    expect(await settle(store, again)).toEqual([{ status: "settled" }]);
+    expect(await settle(store, again)).toEqual([SETTLED]);
   });
 
   it("has failed when its completion is refused each time after it", async () => {
@@ -185,7 +169,7 @@ describe("an effect whose connection breaks", () => {
         if new.id = ${lease?.event} then raise exception sqlstate 'P0001'; end if; return new; end $$;
       create trigger refuse before update on ${schema}.event for each row execute function ${schema}.refuse()`);
     const settled = await settle(store, complete(lease, write("m")), complete(other, write("other")));
-    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "P0001" } }, { status: "settled" }]);
+    expect(settled).toMatchObject([failed({ code: "P0001" }), SETTLED]);
     expect(await notes()).toEqual(["other"]);
   });
 
@@ -198,45 +182,87 @@ describe("an effect whose connection breaks", () => {
         for each row execute function ${schema}.part()`);
     let runs = 0;
     const poisonous = complete(lease, (client) => write(`run ${++runs}`)(client));
-    expect(await settle(store, poisonous)).toMatchObject([{ status: "effect_failed", error: { code: "57P01" } }]);
+    expect(await settle(store, poisonous)).toMatchObject([failed({ code: "57P01" })]);
     // The first one's commit was sent together with the check, so that either could have been interrupted.
     expect(runs).toBe(6);
     expect(await notes()).toEqual([]);
   });
 
-  it.each(["25006", "53100"])("is not what an effect has whose other database takes no writes (%s)", async (code) => {
+  it.each([
+    ["database takes no writes", { code: "25006" }],
+    ["database's disk is full", { code: "53100" }],
+    ["service refuses it", { errno: -111, syscall: "connect" }],
+    ["service resets it", { code: "ECONNRESET" }],
+    ["service closed its socket", { code: "EPIPE", errno: -32, syscall: "write" }],
+    ["service ended its socket", { code: "EPIPE", message: ENDED_BY_OTHER }],
+  ])("is not what an effect has whose other %s", async (_what, fields) => {
     const { store } = await openDesk();
     const [lease] = await leases(store, "m");
-    const refused = Object.assign(new Error("of another database"), { code });
-    expect(
-      await settle(
-        store,
-        complete(lease, () => Promise.reject(refused)),
-      ),
-    ).toEqual([{ status: "effect_failed", error: refused }]);
+    const error = Object.assign(new Error("of another service"), fields);
+    const calls = () => Promise.reject(error);
+    expect(await settle(store, complete(lease, calls))).toEqual([failed(error)]);
+  });
+
+  it.each(["E0001", "EPIPE"])("is not what an effect has whose trigger calls its error %s", async (code) => {
+    const { store } = await openDesk();
+    const [lease] = await leases(store, "m");
+    const raise = (client: PgClient) => client.query(`do $$ begin raise exception sqlstate '${code}'; end $$`);
+    expect(await settle(store, complete(lease, raise))).toMatchObject([failed({ code })]);
+  });
+
+  it("runs again when the server's socket was closed before it wrote, and no word of that is told as the server's", async () => {
+    const lines: unknown[] = [];
+    const logger = { ...silentLogger, warn: (fields: object) => void lines.push(fields) };
+    const relay = await makeRelay();
+    await relay.start();
+    const { store, notes, write } = await openDeskOn(newPool({ connectionString: relay.url, max: 1 }), { logger });
+    const [lease] = await leases(store, "m");
+    const causes: unknown[] = [];
+    const unlucky = async (client: PgClient) => {
+      await write("m")(client);
+      if (causes.length > 0) return;
+      await askClosed(relay, client, () => client.query("select 1")).catch((cause) => {
+        causes.push(cause);
+        throw cause;
+      });
+    };
+    expect(await settle(store, complete(lease, unlucky))).toEqual([SETTLED]);
+    expect(causes).toMatchObject([{ code: "EPIPE" }]);
+    expect(await notes()).toEqual(["m"]);
+    expect(lines).toEqual([{ code: "effects_interrupted", sqlState: null }]);
+  });
+
+  it("is not blamed when the socket is closed at each commit", async () => {
+    const pool = newPool({ max: 1 });
+    let isCut = false;
+    pool.on("connect", (client) => {
+      const query: (...asked: readonly unknown[]) => Promise<PgResult> = client.query.bind(client) as never;
+      client.query = ((...asked: readonly [PgQuery | string]) => {
+        const [first] = asked;
+        if (!isCut || typeof first === "string" || !first.text.endsWith("commit")) return query(...asked);
+        isCut = false;
+        return Promise.reject(Object.assign(new Error(ENDED_BY_OTHER), { code: "EPIPE" }));
+      }) as never;
+    });
+    const { store, notes, write } = await openDeskOn(pool);
+    const [lease] = await leases(store, "m");
+    let runs = 0;
+    const unlucky = () => {
+      isCut = ++runs <= 6;
+    };
+    expect(await settle(store, complete(lease, write("m"), unlucky))).toEqual([SETTLED]);
+    expect(runs).toBe(7);
+    expect(await notes()).toEqual(["m"]);
   });
 
   it("is not what an effect has that forbids itself to write", async () => {
     const { store, write } = await openDesk();
     const [lease] = await leases(store, "m");
     const forbids = (client: PgClient) => client.query("set transaction read only");
-    for (const effects of [
-      [forbids, write("m")],
-      [write("m"), forbids],
-    ]) {
-      expect(await settle(store, complete(lease, ...effects))).toMatchObject([
-        { status: "effect_failed", error: { code: "25006" } },
-      ]);
+    for (const effects of [[forbids, write("m")] as const, [write("m"), forbids] as const]) {
+      expect(await settle(store, complete(lease, ...effects))).toMatchObject([failed({ code: "25006" })]);
     }
-    expect(await settle(store, complete(lease, write("m")))).toEqual([{ status: "settled" }]);
-  });
-
-  it("is not what an effect has whose other service refuses it", async () => {
-    const { store } = await openDesk();
-    const [lease] = await leases(store, "m");
-    const cause = Object.assign(new Error("connect ECONNREFUSED"), { errno: -111, syscall: "connect" });
-    const calls = () => Promise.reject(cause);
-    expect(await settle(store, complete(lease, calls))).toEqual([{ status: "effect_failed", error: cause }]);
+    expect(await settle(store, complete(lease, write("m")))).toEqual([SETTLED]);
   });
 });
 
@@ -307,7 +333,7 @@ describe("a commit that is not answered", () => {
       if (ran === 1) cutting.cut = (client as Connection).processID;
     };
     const completion = complete(lease, effect);
-    expect(await ask(desk.store, completion)).toEqual([{ status: "unfinished" }]);
+    expect(await ask(desk.store, completion)).toEqual([UNFINISHED]);
     return { ...desk, completion, goOn: cutting.goOn };
   }
 
@@ -316,7 +342,7 @@ describe("a commit that is not answered", () => {
     ["did not happen: the effect runs again", "is lost", "run 2"],
   ] as const)("%s", async (_name, fate, written) => {
     const { store, notes, completion } = await interruptedCommit(fate);
-    expect(await settle(store, completion)).toEqual([{ status: "settled" }]);
+    expect(await settle(store, completion)).toEqual([SETTLED]);
     expect(await notes()).toEqual([written]);
     expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 0 } });
   });
@@ -324,9 +350,9 @@ describe("a commit that is not answered", () => {
   it("may still happen, as when a standby does not answer: the effect does not run again before that is known", async () => {
     const { store, notes, completion, goOn } = await interruptedCommit("hangs");
     onTestFinished(goOn);
-    expect(await ask(store, completion)).toEqual([{ status: "unfinished" }]);
+    expect(await ask(store, completion)).toEqual([UNFINISHED]);
     await goOn();
-    expect(await settle(store, completion)).toEqual([{ status: "settled" }]);
+    expect(await settle(store, completion)).toEqual([SETTLED]);
     expect(await notes()).toEqual(["run 1"]);
   });
 });
