@@ -5,8 +5,7 @@ import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { createSealing, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { becomeLater } from "../support/later-version.ts";
-import { newPool, newSchema, sql, until } from "./place.ts";
-import { secretsIn } from "./secrets-place.ts";
+import { newPool, newSchema, secretsIn, sql, until } from "./place.ts";
 
 async function openIn(schema: string): Promise<InboxStore<PgClient>> {
   const store = postgresStore(inject("postgresUrl"), { schema, listen: false });

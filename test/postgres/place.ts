@@ -5,7 +5,14 @@ import { inject, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type InboxStore, type Receiver, type ReceiverOptions } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
+import type { SecretStore } from "../../src/service/secret-store.ts";
+import {
+  type PgClient,
+  type PgPool,
+  type PostgresSecretsOptions,
+  postgresSecrets,
+  postgresStore,
+} from "../../src/stores/postgres.ts";
 import { signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
@@ -34,6 +41,13 @@ export function newPool(options: pg.PoolConfig = {}): PgPool & pg.Pool {
   onTestFinished(() => pool.end());
   // pg's own types say more than is needed here.
   return pool as PgPool & pg.Pool;
+}
+
+/** Secrets, by default over a pool of their own, as on another machine; closed after the test. */
+export function secretsIn(options: PostgresSecretsOptions, database: string | PgPool = newPool()): SecretStore {
+  const secrets = postgresSecrets(database, options);
+  onTestFinished(() => secrets.close());
+  return secrets;
 }
 
 /** One statement of the superuser, on a connection of its own. */

@@ -4,9 +4,8 @@ import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { createSealing, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
-import { newPool, serve, sql, until } from "./place.ts";
+import { newPool, secretsIn, serve, sql, until } from "./place.ts";
 import { makeRelay, type Relay } from "./relay.ts";
-import { secretsIn } from "./secrets-place.ts";
 import { type PostgresServer, startPostgres, startStandby } from "./server.ts";
 
 let primary: PostgresServer;
