@@ -1,12 +1,12 @@
 /** Declared effects: many events in one write, each of which succeeds or fails alone. */
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { EffectStatement, Lease } from "../../src/inbox/store.ts";
-import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
-import { outbound } from "../receiver/events.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import type { EffectStatement } from "../../src/inbox/store.ts";
+import type { PgClient, PgPool } from "../../src/stores/postgres.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
-import { ask, complete, leases, makeNotes, openAt, openDesk, openDeskOn, settle } from "./desk.ts";
-import { newPool, serve, sql } from "./place.ts";
+import { ask, complete, failed, leases, openDesk, openDeskOn, SETTLED, settle, UNFINISHED } from "./desk.ts";
+import { newPool, sql } from "./place.ts";
 
 const insert = (schema: string, ...values: readonly unknown[]): EffectStatement => ({
   text: `insert into public.${schema}_note values ($1)`,
@@ -58,34 +58,13 @@ const begun = (sent: readonly string[]) =>
   sent.filter((text) => /^begin isolation level read committed; execute/.test(text));
 
 describe("declared effects on Postgres", () => {
-  it("are written exactly once, together with the completion, in the forms of query builders", async () => {
-    const { schema, notes } = await makeNotes();
-    const { receiver, post } = await serve(postgresStore(newPool(), { schema }));
-    const sql = `insert into public.${schema}_note values ($1)`;
-    receiver.onAny((_event, ctx) => {
-      ctx.commit({ text: sql, values: ["one"] });
-      ctx.commit([
-        { sql, params: ["drizzle"] },
-        { sql, parameters: ["kysely"] },
-        { sql, bindings: ["knex"] },
-      ]);
-      ctx.commit({ text: `insert into public.${schema}_note values ('without values')` });
-    });
-    expect(await post(outbound("queued"))).toBe(200);
-    await receiver.drain();
-    expect(await post(outbound("queued"))).toBe(200);
-    await receiver.drain();
-    expect(await notes()).toEqual(["drizzle", "kysely", "knex", "one", "without values"].toSorted());
-    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1 });
-  });
-
   it("take 4 messages and 6 statements for an event with one, and none for a look at the lane", async () => {
     const { pool, sent, connections } = toldPool();
     const { store, schema, notes } = await openDeskOn(pool);
     const ids = Array.from({ length: 40 }, (_, index) => `m${index}`);
     const held = await leases(store, ...ids);
     const settled = await settle(store, ...held.map((lease, index) => complete(lease, insert(schema, ids[index]))));
-    expect(settled).toEqual(held.map(() => ({ status: "settled" })));
+    expect(settled).toEqual(held.map(() => SETTLED));
     expect(await notes()).toEqual(ids.toSorted());
     const ofEvents = connections.flatMap((texts) =>
       texts.flatMap((text, index) => (begun([text]).length > 0 ? [texts.slice(index, index + 4)] : [])),
@@ -127,13 +106,8 @@ describe("declared effects on Postgres", () => {
     const effects = ["a", "lost", "before", "taken", "deferred", "nobody", "refused", "z"];
     expect(writes).toContainEqual(effects);
     expect(settled).toMatchObject([
-      { status: "settled" },
-      { status: "lost" },
-      { status: "effect_failed", error: { code: "23505" } },
-      { status: "effect_failed", error: { code: "23503" } },
-      { status: "effect_failed", error: { code: "P0001" } },
-      { status: "settled" },
-      ...others.map(() => ({ status: "settled" })),
+      ...[SETTLED, { status: "lost" }, failed({ code: "23505" }), failed({ code: "23503" }), failed({ code: "P0001" })],
+      ...[SETTLED, ...others.map(() => SETTLED)],
     ]);
     expect(await notes()).toEqual(["a", ...others, "taken", "z"]);
     expect(await sql(`select attempts from ${schema}.event where id = ${guarded?.event}`)).toEqual([{ attempts: 1 }]);
@@ -147,36 +121,13 @@ describe("declared effects on Postgres", () => {
     await holder.query(`begin; insert into public.${schema}_note values ('waits')`);
     const [blocked, other] = [complete(waits, insert(schema, "waits")), complete(free, insert(schema, "free"))];
     const [first, second] = await ask(store, blocked, other);
-    expect(first).toEqual({ status: "unfinished" });
+    expect(first).toEqual(UNFINISHED);
     // On a busy machine it takes longer than the turn waits.
-    expect(second?.status === "unfinished" ? await settle(store, other) : [second]).toEqual([{ status: "settled" }]);
+    expect(second?.status === "unfinished" ? await settle(store, other) : [second]).toEqual([SETTLED]);
     await holder.query("rollback");
     await holder.end();
-    expect(await settle(store, blocked)).toEqual([{ status: "settled" }]);
+    expect(await settle(store, blocked)).toEqual([SETTLED]);
     expect(await notes()).toEqual(["free", "waits"]);
-  });
-
-  it("add up where two processes update the same rows in opposite order", async () => {
-    const { store, schema } = await openDesk({ max: 6 });
-    const other = await openAt(schema, newPool({ max: 6 }));
-    await sql(
-      `create table public.${schema}_sum (id int primary key, total int); insert into public.${schema}_sum values (1, 0), (2, 0)`,
-    );
-    onTestFinished(() => sql(`drop table public.${schema}_sum`).then(() => {}));
-    const add = (id: number) => ({
-      text: `update public.${schema}_sum set total = total + 1 where id = $1`,
-      values: [id],
-    });
-    const EVENTS = 24;
-    const work = async (process: typeof store, name: string, ids: readonly number[]) => {
-      const held = await leases(process, ...Array.from({ length: EVENTS }, (_, index) => `${name} ${index}`));
-      const settles = held.map((lease) => complete(lease, ...ids.map(add)));
-      return settle(process, ...settles);
-    };
-    const settled = await Promise.all([work(store, "one", [1, 2]), work(other, "other", [2, 1])]);
-    expect(settled.flat()).toEqual(Array(2 * EVENTS).fill({ status: "settled" }));
-    expect(await sql(`select total from public.${schema}_sum`)).toEqual([{ total: 48 }, { total: 48 }]);
-    expect(await store.stats()).toMatchObject({ counters: { handled: 48 }, gauges: { pending: 0 } });
   });
 
   it("complete the events of a lane one after the other, each in its first text", async () => {
@@ -186,7 +137,7 @@ describe("declared effects on Postgres", () => {
     for (const sequence of [1, 2, 3]) {
       const { leases: held } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
       expect(held).toMatchObject([{ sequence }]);
-      expect(await settle(store, complete(held[0], insert(schema, `${sequence}`)))).toEqual([{ status: "settled" }]);
+      expect(await settle(store, complete(held[0], insert(schema, `${sequence}`)))).toEqual([SETTLED]);
     }
     expect(await notes()).toEqual(["1", "2", "3"]);
     expect(sent.filter((text) => text.includes("set constraints"))).toEqual([]);
@@ -199,14 +150,12 @@ describe("declared effects on Postgres", () => {
     const cycle: unknown[] = [];
     cycle.push({ cycle });
     const notified = { text: "notify nobody", values: [] };
-    expect(
-      await settle(
-        store,
-        complete(a, insert(schema, own)),
-        complete(b, insert(schema, "b"), notified),
-        complete(c, insert(schema, cycle)),
-      ),
-    ).toMatchObject([{ status: "settled" }, { status: "settled" }, { status: "effect_failed" }]);
+    const settles = [
+      complete(a, insert(schema, own)),
+      complete(b, insert(schema, "b"), notified),
+      complete(c, insert(schema, cycle)),
+    ];
+    expect(await settle(store, ...settles)).toMatchObject([SETTLED, SETTLED, { status: "effect_failed" }]);
     expect(await notes()).toEqual(["b", "by itself"]);
   });
 
@@ -222,7 +171,7 @@ describe("declared effects on Postgres", () => {
         const ids = [`${round} a`, `${round} b`, `${round} c`];
         const held = await leases(store, ...ids);
         const settles = held.map((lease, index) => complete(lease, insert(schema, ids[index])));
-        expect(await settle(store, ...settles)).toEqual(ids.map(() => ({ status: "settled" })));
+        expect(await settle(store, ...settles)).toEqual(ids.map(() => SETTLED));
       }
       expect(await notes()).toHaveLength(15);
     }
@@ -244,7 +193,7 @@ describe("declared effects on Postgres", () => {
     const { store, schema, notes } = await openDeskOn(pool);
     const [lease] = await leases(store, "m");
     isCut = false;
-    expect(await settle(store, complete(lease, insert(schema, "once")))).toEqual([{ status: "settled" }]);
+    expect(await settle(store, complete(lease, insert(schema, "once")))).toEqual([SETTLED]);
     expect(isCut).toBe(true);
     expect(await notes()).toEqual(["once"]);
     expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 0 } });
@@ -263,6 +212,11 @@ describe("declared effects on Postgres", () => {
     const { store } = await openDesk();
     expect(() => store.checkEffect?.({ text, values: [] })).toThrow(message);
     expect(() => store.checkEffect?.({ text: "insert into x values ('; commit')", values: [] })).not.toThrow();
+  });
+
+  it("are no functions without a parameter for the connection, which would use another one", async () => {
+    const { store } = await openDesk();
+    expect(() => store.checkEffect?.(() => {})).toThrow(/\(tx\) =>/);
   });
 });
 
@@ -289,31 +243,23 @@ describe("the end of a lease in one statement", () => {
   it.each(TAGS.flatMap((tag) => shapes.map(([name, sequences, change]) => [tag, name, sequences, change] as const)))(
     "writes what the rules write: %s, %s",
     async (tag, _name, sequences, change) => {
-      const [quick, ruled] = [await openDesk(), await openDesk()];
-      const ends: unknown[] = [];
-      for (const [desk, effect] of [
-        [quick, { text: "select 1", values: [] }],
-        // An older version's outcome: it is left to the rules.
-        [ruled, () => {}],
-      ] as const) {
-        const accepts = sequences.map((sequence) => ({
-          ...event("m", sequence),
-          ...(tag !== "outbound" && { identity: `own ${sequence}`, gapWaitMs: 0 }),
-          lane: { apiClientId: tag === "outbound" ? "client" : "billing", tag, messageId: "m" },
-        }));
-        await desk.store.step(turn<PgClient>({ accepts: accepts.slice(0, 1) }));
-        const { leases: held } = await desk.store.step(turn<PgClient>({ claim: { limit: 1 } }));
-        await desk.store.step(turn<PgClient>({ accepts: accepts.slice(1) }));
-        if (change !== null) await sql(change.replaceAll("@", desk.schema));
-        const lease = held[0] as Lease;
-        const settles =
-          desk === ruled
-            ? [{ kind: "complete", lease, outcome: "handled", effects: [] } as const]
-            : [complete(lease, effect)];
-        const settled = await settle(desk.store, ...settles);
-        ends.push({ status: settled[0]?.status, rows: await rowsOf(desk.schema), tally: await tallyOf(desk.schema) });
-      }
-      expect(ends[0]).toEqual(ends[1]);
+      const lane = { apiClientId: tag === "outbound" ? "client" : "billing", tag, messageId: "m" };
+      const [first, ...behind] = sequences.map((sequence) => ({
+        ...event("m", sequence),
+        ...(tag !== "outbound" && { identity: `own ${sequence}`, gapWaitMs: 0 }),
+        lane,
+      })) as [NewEvent, ...NewEvent[]];
+      const endOf = async (effects: readonly EffectStatement[]) => {
+        const { store, schema } = await openDesk();
+        await store.step(turn<PgClient>({ accepts: [first] }));
+        const { leases: held } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
+        await store.step(turn<PgClient>({ accepts: behind }));
+        if (change !== null) await sql(change.replaceAll("@", schema));
+        const settled = await settle(store, complete(held[0], ...effects));
+        return { status: settled[0]?.status, rows: await rowsOf(schema), tally: await tallyOf(schema) };
+      };
+      // Without effects the turn ends it, by the rules.
+      expect(await endOf([{ text: "select 1", values: [] }])).toEqual(await endOf([]));
     },
   );
 
@@ -321,20 +267,9 @@ describe("the end of a lease in one statement", () => {
     const { pool, sent } = toldPool({ options: "-c default_transaction_isolation=serializable" });
     const { store, schema, notes } = await openDeskOn(pool);
     const [lease] = await leases(store, "m");
-    expect(await settle(store, complete(lease, insert(schema, "m")))).toEqual([{ status: "settled" }]);
+    expect(await settle(store, complete(lease, insert(schema, "m")))).toEqual([SETTLED]);
     expect(begun(sent)).toHaveLength(1);
     expect(sent.filter((text) => text.startsWith("set constraints"))).toEqual([]);
     expect(await notes()).toEqual(["m"]);
-  });
-
-  it("is refused to a process whose lease another one has taken", async () => {
-    const { store, schema, notes } = await openDesk();
-    const other = await openAt(schema);
-    const [lease] = await leases(store, "m");
-    await sql(`update ${schema}.lane set ready_at = 0`);
-    const { leases: recovered } = await other.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }));
-    expect(await settle(store, complete(lease, insert(schema, "old")))).toEqual([{ status: "lost" }]);
-    expect(await settle(other, complete(recovered[0], insert(schema, "new")))).toEqual([{ status: "settled" }]);
-    expect(await notes()).toEqual(["new"]);
   });
 });
