@@ -5,7 +5,7 @@ import type { InboxRules } from "../../src/inbox/store.ts";
 import { TAG } from "../../src/stores/database.ts";
 import type { Bench } from "../contracts/store-bench.ts";
 import type { HeldPool } from "./interleavings-pool.ts";
-import { drained, type Scene, scene } from "./interleavings-scene.ts";
+import { type Scene, scene } from "./interleavings-scene.ts";
 
 const ONE_STATEMENT = ["accept_fresh"];
 const FEW = 16;
@@ -206,17 +206,15 @@ describe("a turn is run as any other", () => {
   });
 
   it("when another process makes its lane meanwhile (I1, I5)", async () => {
-    const all = await known();
-    const { meet, one, other, othersPool } = all;
+    const { meet, one, other, othersPool, drained } = await known();
     await other.accept(other.of("names", 1));
-    const [first, second] = await meet(
-      "commit",
+    const [first, second] = await meet("commit", [
       () => one.step({ accepts: [one.of("m", 2)] }),
       () => other.accept(other.of("m", 1)),
-    );
+    ]);
     expect([...first.accepted, ...second.accepted].map(({ outcome }) => outcome)).toEqual(["accepted", "accepted"]);
     expect(othersPool.sent).toContain("lock");
-    expect((await drained(all)).toSorted()).toEqual([1, 1, 1, 2]);
+    expect((await drained()).toSorted()).toEqual([1, 1, 1, 2]);
   });
 
   it("when the table does not keep a lane: nothing of its event is left", async () => {
