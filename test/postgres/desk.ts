@@ -54,10 +54,10 @@ export async function openDeskOn(pool: PgPool, context: Partial<OpenContext> = {
 /** Another process's store on the same inbox. */
 export async function openAt(
   schema: string,
-  pool: PgPool = newPool(),
+  database: string | PgPool = newPool(),
   context: Partial<OpenContext> = {},
 ): Promise<Store> {
-  const store = postgresStore(pool, { schema, listen: false });
+  const store = postgresStore(database, { schema, listen: false });
   await store.open(contextOf(context));
   onTestFinished(() => store.close());
   return store;

@@ -99,9 +99,7 @@ describe("a connection whose socket is closed when a turn writes to it", () => {
     const relay = await makeRelay();
     await relay.start();
     const pool = newPool({ connectionString: relay.url, max: 1 });
-    const store = postgresStore(pool, { schema: newSchema(), listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt(newSchema(), pool);
     const step = (id: string) => store.step(turn<PgClient>({ accepts: [event(id)] }));
     await step("names");
     const client = await pool.connect();
@@ -120,9 +118,7 @@ describe("a connection whose socket is closed when a turn writes to it", () => {
 describe("a connection whose server accepts no writes any more", () => {
   it("is not used again, as it would be under steady traffic", async () => {
     const pool = newPool({ max: 1 });
-    const store = postgresStore(pool, { schema: newSchema(), listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt(newSchema(), pool);
     const step = (id: string, limit = 0) => store.step(turn<PgClient>({ accepts: [event(id)], claim: { limit } }));
     await step("names");
     // A pooler may lead an open connection to another server.
@@ -163,9 +159,7 @@ describe("limits of the role", () => {
   it("end a statement that waits too long as an outage, and the next turn passes", async () => {
     const schema = newSchema();
     const pool = newPool({ options: "-c statement_timeout=100" });
-    const store = postgresStore(pool, { schema, listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt(schema, pool);
     const other = await newPool().connect();
     await other.query(`begin; lock table ${schema}.lane`);
     const accepts = [event("m")];
@@ -180,9 +174,7 @@ describe("limits of the role", () => {
 
   it("that end a transaction while it begins leave its connection as good as it was", async () => {
     const pool = newPool({ max: 1 });
-    const store = postgresStore(pool, { schema: newSchema(), listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt(newSchema(), pool);
     const client = await pool.connect();
     client.query = stumbles(client.query.bind(client) as Query) as never;
     client.release();

@@ -1,9 +1,10 @@
 /** Looking for due lanes or expired leases does not pass the index entries of all lanes that moved on since the last vacuum. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { IndexCursor } from "../../src/stores/postgres/open.ts";
-import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
+import type { PgClient, PgPool } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { contextOf, turn } from "../stores/sqlite-turns.ts";
+import { turn } from "../stores/sqlite-turns.ts";
+import { complete, openAt } from "./desk.ts";
 import { newPool, newSchema, sql } from "./place.ts";
 import { pagesOf, type Run, toldPool } from "./told-plans.ts";
 
@@ -57,9 +58,7 @@ const FILL = `
 async function openFilled(pool: PgPool, lanes: number) {
   const schema = newSchema();
   const clock = createFakeClock();
-  const store = postgresStore(pool, { schema, listen: false });
-  await store.open(contextOf({ clock }));
-  onTestFinished(() => store.close());
+  const store = await openAt(schema, pool, { clock });
   await sql(FILL.replaceAll("@lanes", `${lanes}`).replaceAll("@", schema));
   const claim = async (limit: number) => (await store.step(turn<PgClient>({ claim: { limit, leaseMs: 10 } }))).leases;
   return { schema, clock, store, claim };
@@ -149,9 +148,7 @@ describe("with 10,000 messages gone on", () => {
       return { due: Math.max(...ofKind(false)), leases: Math.max(...ofKind(true)) };
     };
     const claimAndComplete = async () => {
-      const settles = (await claim(LIMIT)).map(
-        (lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const,
-      );
+      const settles = (await claim(LIMIT)).map((lease) => complete(lease));
       const read = pages();
       await store.step(turn<PgClient>({ settles }));
       runs.length = 0;

@@ -1,10 +1,11 @@
 /** Processes that work on one inbox: what becomes of those that are never heard of again. */
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { InboxStore, PrunePolicy } from "../../src/inbox/store.ts";
 import { thisInstance } from "../../src/internal/process.ts";
-import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
+import type { PgClient } from "../../src/stores/postgres.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
-import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { event, turn } from "../stores/sqlite-turns.ts";
+import { openAt } from "./desk.ts";
 import { newPool, newSchema, sql } from "./place.ts";
 
 const HOUR_MS = 3_600_000;
@@ -19,12 +20,9 @@ class Place {
   readonly #pool = newPool();
 
   /** A process of `host`, this one's unless told otherwise. */
-  async open(host?: string): Promise<InboxStore<PgClient>> {
-    const store = postgresStore(this.#pool, { schema: this.schema, listen: false });
-    const instance = thisInstance();
-    await store.open(contextOf({ clock: this.clock, instance: host === undefined ? instance : { ...instance, host } }));
-    onTestFinished(() => store.close());
-    return store;
+  open(host?: string): Promise<InboxStore<PgClient>> {
+    const instance = host === undefined ? thisInstance() : { ...thisInstance(), host };
+    return openAt(this.schema, this.#pool, { clock: this.clock, instance });
   }
 
   accept(store: InboxStore<PgClient>, id: string, limit = 0) {
@@ -37,8 +35,7 @@ class Place {
   }
 
   async counted(): Promise<readonly unknown[]> {
-    const rows = await sql(`select distinct instance from ${this.schema}.tally order by 1`);
-    return rows.map(({ instance }) => instance);
+    return (await sql(`select distinct instance as id from ${this.schema}.tally order by 1`)).map(({ id }) => id);
   }
 
   async instances(): Promise<readonly unknown[]> {
