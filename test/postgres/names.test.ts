@@ -119,15 +119,16 @@ async function aged() {
   }
   await clock.advance(2 * DAY);
   await store.step(turn<PgClient>({ accepts: [common()] }));
-  const names = async () =>
-    (
-      await sql(`select convert_from(name, 'UTF8') as name from ${schema}.kind union all
-      select convert_from(name, 'UTF8') from ${schema}.client order by 1`)
-    ).map(({ name }) => name);
+  const stored = `select convert_from(name, 'UTF8') as name from ${schema}.kind
+    union all select convert_from(name, 'UTF8') from ${schema}.client order by 1`;
+  const names = async () => (await sql(stored)).map(({ name }) => name);
   return { schema, store, other, rare, names };
 }
 
 describe("pruned names", () => {
+  /** The first event of a message needs one statement. */
+  const WAYS = [["one statement", 1] as const, ["a transaction", 2] as const];
+
   it("are pruned with the last row that uses them, and no others", async () => {
     const { store, names } = await aged();
     expect(await names()).toEqual(["client", "message.rare", "message.sent", "rare"]);
@@ -135,25 +136,17 @@ describe("pruned names", () => {
     expect(await names()).toEqual(["client", "message.sent"]);
   });
 
-  it.each([
-    ["one statement", 1],
-    ["a transaction", 2],
-  ])("are entered anew by another process that remembers them, in %s", async (_how, sequence) => {
+  it.each(WAYS)("are entered anew by another process that remembers them, in %s", async (_how, sequence) => {
     const { store, other, rare, names } = await aged();
     await store.prune(POLICY);
     const { accepted } = await other.step(turn<PgClient>({ accepts: [rare("new", sequence)] }));
     expect(accepted).toMatchObject([{ outcome: "accepted" }]);
     expect(await names()).toEqual(["client", "message.rare", "message.sent", "rare"]);
-    expect(await store.lane(rare("new").lane)).toMatchObject({
-      key: { apiClientId: "rare" },
-      events: [{ eventType: "message.rare" }],
-    });
+    const events = [{ eventType: "message.rare" }];
+    expect(await store.lane(rare("new").lane)).toMatchObject({ key: { apiClientId: "rare" }, events });
   });
 
-  it.each([
-    ["one statement", 1],
-    ["a transaction", 2],
-  ])("are seen by a write that has waited for them to go, in %s", async (_how, sequence) => {
+  it.each(WAYS)("are seen by a write that has waited for them to go, in %s", async (_how, sequence) => {
     const { schema, other, rare, names } = await aged();
     // What a pruning process does, held open in the middle.
     const pruning = await newPool({ max: 1 }).connect();
