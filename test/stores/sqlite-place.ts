@@ -5,7 +5,9 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach } from "vitest";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
-import { contextOf } from "./sqlite-turns.ts";
+import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { failureOf } from "../support/failure-of.ts";
+import { contextOf, RULES } from "./sqlite-turns.ts";
 
 const directories: string[] = [];
 const opened: { close(): unknown }[] = [];
@@ -27,6 +29,17 @@ export async function open<Db>(store: InboxStore<Db>, overrides: Partial<OpenCon
   await store.open(contextOf(overrides));
   opened.push(store);
   return store;
+}
+
+/** An inbox that was opened and closed once. */
+export async function makeInbox(path = makePath()): Promise<string> {
+  await (await open(sqliteStore(path))).close();
+  return path;
+}
+
+/** What a receiver, or one that opens by the recorded rules, is refused with. */
+export function refusalOf(path: string, rules: OpenContext["rules"] = RULES): Promise<unknown> {
+  return failureOf(sqliteStore(path).open(contextOf({ rules })));
 }
 
 /** The application's own connection to the file, closed after the test. */
