@@ -70,11 +70,11 @@ describe("an inbox whose server writes bytes in the escape form", () => {
   });
 
   it("keeps what it holds, for an effect that sets it", async () => {
-    const { store, write, notes } = await openDesk();
+    const { store, settle, notes, write } = await openDesk();
     const { leases } = await take(store, 1);
     await take(store, 2);
     const set = (client: PgClient) => client.query("set local bytea_output = escape");
-    expect(await settle(store, complete(leases[0], set, write("a")))).toEqual([{ status: "settled" }]);
+    expect(await settle(complete(leases[0], set, write("a")))).toEqual([{ status: "settled" }]);
     expect(await notes()).toEqual(["a"]);
     expect((await store.step(turn<PgClient>({ claim: { limit: 1 } }))).leases).toMatchObject([
       { raw: incoming(2).raw },

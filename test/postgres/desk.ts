@@ -23,6 +23,12 @@ interface Notes {
 
 interface Desk extends Notes {
   readonly store: Store;
+  /** Accepts an event of each message, and leases them. */
+  readonly leases: (...ids: readonly string[]) => Promise<readonly Lease[]>;
+  /** As one turn answers. */
+  readonly ask: (...settles: readonly Settle<PgClient>[]) => Promise<readonly SettleResult[]>;
+  /** Asks again for what is unfinished, as the core does. */
+  readonly settle: (...settles: readonly Settle<PgClient>[]) => Promise<readonly SettleResult[]>;
 }
 
 /** What a settle answers. */
@@ -41,14 +47,23 @@ export async function makeNotes(): Promise<Notes> {
   };
 }
 
-/** @param options - of its pool */
-export async function openDesk(options = {}): Promise<Desk> {
-  return openDeskOn(newPool(options));
+export async function openDesk(pool: PgPool = newPool(), context: Partial<OpenContext> = {}): Promise<Desk> {
+  const notes = await makeNotes();
+  const store = await openAt(notes.schema, pool, context);
+  return {
+    ...notes,
+    store,
+    leases: (...ids) => leases(store, ...ids),
+    ask: (...settles) => ask(store, ...settles),
+    settle: (...settles) => settle(store, ...settles),
+  };
 }
 
-export async function openDeskOn(pool: PgPool, context: Partial<OpenContext> = {}): Promise<Desk> {
-  const notes = await makeNotes();
-  return { store: await openAt(notes.schema, pool, context), ...notes };
+/** A desk whose event of message `m` is being handled; `end` completes it with effects. */
+export async function openHandling(pool?: PgPool, context?: Partial<OpenContext>) {
+  const desk = await openDesk(pool, context);
+  const [lease] = await desk.leases("m");
+  return { ...desk, lease, end: (...effects: readonly Effect<PgClient>[]) => desk.settle(complete(lease, ...effects)) };
 }
 
 /** Another process's store on the same inbox. */

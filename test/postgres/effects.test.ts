@@ -5,7 +5,7 @@ import type { EffectFunction } from "../../src/inbox/store.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
-import { complete, failed, leases, makeNotes, openDesk, openDeskOn, SETTLED, settle } from "./desk.ts";
+import { complete, failed, makeNotes, openDesk, openHandling, SETTLED } from "./desk.ts";
 import { newPool, serve, sql } from "./place.ts";
 
 /** pg's older way, which some libraries use. */
@@ -30,14 +30,13 @@ async function send(client: PgClient, query: unknown): Promise<void> {
 
 describe("ctx.commit() on Postgres", () => {
   it("returns rows of the query's type parameter", async () => {
-    const { store } = await openDesk();
-    const [lease] = await leases(store, "m");
+    const { end } = await openHandling();
     const count = async (client: PgClient) => {
       const { rows } = await client.query<{ count: number }>("select 1 as count");
       expectTypeOf(rows[0]).toEqualTypeOf<{ count: number } | undefined>();
       expect(rows).toEqual([{ count: 1 }]);
     };
-    expect(await settle(store, complete(lease, count))).toEqual([SETTLED]);
+    expect(await end(count)).toEqual([SETTLED]);
   });
 
   it.each([
@@ -52,8 +51,8 @@ describe("ctx.commit() on Postgres", () => {
   ])(
     "refuses what would end its transaction before it is sent, also if that is caught: %s",
     async (_name, query, message) => {
-      const { store, notes, write } = await openDesk({ max: 1 });
-      const [a, b] = await leases(store, "a", "b");
+      const { leases, settle, notes, write } = await openDesk(newPool({ max: 1 }));
+      const [a, b] = await leases("a", "b");
       const effect = async (client: PgClient) => {
         await write("before")(client);
         await send(client, query);
@@ -64,49 +63,45 @@ describe("ctx.commit() on Postgres", () => {
       };
       for (const wrong of [effect, caught]) {
         const error = { name: "SetupError", message: expect.stringMatching(message) };
-        expect(await settle(store, complete(a, wrong))).toMatchObject([failed(error)]);
+        expect(await settle(complete(a, wrong))).toMatchObject([failed(error)]);
       }
       expect(await notes()).toEqual([]);
       // The only connection is as good as before, and the lease still held.
-      expect(await settle(store, complete(a, write("a")), complete(b, write("b")))).toEqual([SETTLED, SETTLED]);
+      expect(await settle(complete(a, write("a")), complete(b, write("b")))).toEqual([SETTLED, SETTLED]);
       expect(await notes()).toEqual(["a", "b"]);
     },
   );
 
   it("reports that a statement's error was caught, which leaves the transaction unusable", async () => {
-    const { store } = await openDesk();
-    const [lease] = await leases(store, "m");
+    const { end } = await openHandling();
     const caught = async (client: PgClient) => void (await client.query("select 1 / 0").catch(() => {}));
-    expect(await settle(store, complete(lease, caught))).toMatchObject([
+    expect(await end(caught)).toMatchObject([
       failed({ message: expect.stringMatching(/failed and its error was caught/) }),
     ]);
   });
 
   it("keeps its connection when an effect releases it, and refuses to end it", async () => {
-    const { store, notes, write } = await openDesk({ max: 1 });
-    const [lease] = await leases(store, "m");
+    const { end, notes, write } = await openHandling(newPool({ max: 1 }));
     const ends = async (client: PgClient) => (client as unknown as PgPool).end();
-    expect(await settle(store, complete(lease, ends))).toMatchObject([
-      failed({ message: expect.stringMatching(/do not end it/) }),
-    ]);
+    expect(await end(ends)).toMatchObject([failed({ message: expect.stringMatching(/do not end it/) })]);
     const releases = async (client: PgClient) => {
       client.release();
       await write("after")(client);
       client.release(true);
     };
-    expect(await settle(store, complete(lease, releases))).toEqual([SETTLED]);
+    expect(await end(releases)).toEqual([SETTLED]);
     expect(await notes()).toEqual(["after"]);
   });
 
   it("refuses what an effect returned that nobody runs or waits for, and takes back what it wrote", async () => {
-    const { store, notes, write } = await openDesk();
-    const [a, b] = await leases(store, "a", "b");
+    const { leases, settle, notes, write } = await openDesk();
+    const [a, b] = await leases("a", "b");
     const forgets = async (client: PgClient) => [await write("a")(client), write("a too")(client)];
-    expect(await settle(store, complete(a, forgets))).toMatchObject([failed({ code: "async_effect" })]);
+    expect(await settle(complete(a, forgets))).toMatchObject([failed({ code: "async_effect" })]);
     const generates = function* (client: PgClient) {
       yield write("b")(client);
     };
-    expect(await settle(store, complete(b, generates))).toMatchObject([{ status: "effect_failed" }]);
+    expect(await settle(complete(b, generates))).toMatchObject([{ status: "effect_failed" }]);
     expect(await notes()).toEqual([]);
   });
 
@@ -150,8 +145,7 @@ describe("ctx.commit() on Postgres", () => {
     const undo = () => Promise.reject(new Error("undo"));
 
     it("and keeps what it commits, and takes back what it rolls back, also after a statement that failed", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
         await write("before")(client);
         await transaction(client, write("first"), "START TRANSACTION;");
@@ -163,38 +157,35 @@ describe("ctx.commit() on Postgres", () => {
         await transaction(client, undone).catch(() => {});
         await transaction(client, write("second"));
       };
-      expect(await settle(store, complete(lease, nested))).toEqual([SETTLED]);
+      expect(await end(nested)).toEqual([SETTLED]);
       expect(await notes()).toEqual(["before", "first", "second"]);
     });
 
     it("and takes back what it has committed when the effect throws after it", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
         await transaction(client, write("first"));
         await undo();
       };
-      expect(await settle(store, complete(lease, nested))).toMatchObject([{ status: "effect_failed" }]);
+      expect(await end(nested)).toMatchObject([{ status: "effect_failed" }]);
       expect(await notes()).toEqual([]);
     });
 
     it("and leaves a read-only one that: the completion writes after it", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const codes: unknown[] = [];
       const nested = async (client: PgClient) => {
         await transaction(client, write("refused"), "begin read only").catch((error) => codes.push(error.code));
         await transaction(client, () => client.query("select 1"), "begin read only");
         await write("after")(client);
       };
-      expect(await settle(store, complete(lease, nested))).toEqual([SETTLED]);
+      expect(await end(nested)).toEqual([SETTLED]);
       expect(codes).toEqual(["25006"]);
       expect(await notes()).toEqual(["after"]);
     });
 
     it("for callers with callbacks, with queries that are objects, and without waiting in between", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
         const called = client as unknown as CallbackClient;
         const answers = await Promise.all([
@@ -212,7 +203,7 @@ describe("ctx.commit() on Postgres", () => {
         expect(await new Promise((resolve) => called.query("begin", resolve))).toMatchObject({ code: "25P02" });
         await client.query("rollback to savepoint mine");
       };
-      expect(await settle(store, complete(lease, nested))).toEqual([SETTLED]);
+      expect(await end(nested)).toEqual([SETTLED]);
       expect(await notes()).toEqual(["kept"]);
     });
 
@@ -222,17 +213,16 @@ describe("ctx.commit() on Postgres", () => {
       ["one that is left open", ["begin"], /left a transaction open/],
       ["one whose savepoint the effect released", ["begin", "release savepoint oncehook_nested", "commit"], /left a/],
     ])("but not of %s", async (_name, texts, message) => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
         await write("m")(client);
         await client.query("savepoint mine");
         for (const text of texts) await client.query(text).catch(() => client.query("rollback to mine"));
       };
       const error = { message: expect.stringMatching(message) };
-      expect(await settle(store, complete(lease, nested))).toMatchObject([failed(error)]);
+      expect(await end(nested)).toMatchObject([failed(error)]);
       expect(await notes()).toEqual([]);
-      expect(await settle(store, complete(lease, write("later")))).toEqual([SETTLED]);
+      expect(await end(write("later"))).toEqual([SETTLED]);
     });
 
     it("and notices a commit that was sent past the connection", async () => {
@@ -241,54 +231,52 @@ describe("ctx.commit() on Postgres", () => {
       pool.on("acquire", (client: PgClient) => {
         own = client;
       });
-      const { store, write } = await openDeskOn(pool);
-      const [lease] = await leases(store, "m");
+      const { end, write } = await openHandling(pool);
       const commits = async (client: PgClient) => {
         await write("m")(client);
         await own?.query("commit");
       };
       const error = { message: expect.stringMatching(/ended the transaction/) };
-      expect(await settle(store, complete(lease, commits))).toMatchObject([failed(error)]);
+      expect(await end(commits)).toMatchObject([failed(error)]);
     });
 
     it("not in one effect for the next, which belongs to somebody else", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const opens = (client: PgClient) => client.query("begin");
       const closes = (client: PgClient) => client.query("commit");
       const error = { message: expect.stringMatching(/left a transaction open/) };
-      expect(await settle(store, complete(lease, opens, write("m"), closes))).toMatchObject([failed(error)]);
+      expect(await end(opens, write("m"), closes)).toMatchObject([failed(error)]);
       expect(await notes()).toEqual([]);
     });
   });
 
   it("runs an effect again after a conflict with another transaction, and fails one that conflicts each time", async () => {
-    const { store, notes, write } = await openDesk();
-    const [once, always] = await leases(store, "once", "always");
+    const { leases, settle, notes, write } = await openDesk();
+    const [once, always] = await leases("once", "always");
     let runs = 0;
     const contended = async (client: PgClient) => {
       await write(`run ${++runs}`)(client);
       if (runs === 1) await client.query("do $$ begin raise exception sqlstate '40001'; end $$");
     };
-    expect(await settle(store, complete(once, contended))).toEqual([SETTLED]);
+    expect(await settle(complete(once, contended))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["run 2"]);
     const locked = (client: PgClient) => client.query("do $$ begin raise exception sqlstate '55P03'; end $$");
-    expect(await settle(store, complete(always, locked))).toMatchObject([failed({ code: "55P03" })]);
+    expect(await settle(complete(always, locked))).toMatchObject([failed({ code: "55P03" })]);
   });
 
   it("fails an effect that breaks a deferred constraint, and no other event", async () => {
-    const { store, notes, write, schema } = await openDesk();
+    const { schema, leases, settle, notes, write } = await openDesk();
     await sql(`create table ${schema}.owner (id int primary key);
       create table ${schema}.owned (id int references ${schema}.owner deferrable initially deferred)`);
-    const [a, b] = await leases(store, "a", "b");
+    const [a, b] = await leases("a", "b");
     const orphan = (client: PgClient) => client.query(`insert into ${schema}.owned values (1)`);
-    const settled = await settle(store, complete(a, orphan), complete(b, write("b")));
+    const settled = await settle(complete(a, orphan), complete(b, write("b")));
     expect(settled).toMatchObject([failed({ code: "23503" }), SETTLED]);
     expect(await notes()).toEqual(["b"]);
   });
 
   it("leaves what an effect has set for its transaction to that effect: a role, limits, how to commit", async () => {
-    const { store, schema, write, notes } = await openDesk();
+    const { schema, leases, settle, notes, write } = await openDesk();
     const role = `tenant_${schema}`;
     await sql(`create role ${role}; grant insert on public.${schema}_note to ${role}`);
     onTestFinished(() => sql(`drop owned by ${role}; drop role ${role}`).then(() => {}));
@@ -298,13 +286,13 @@ describe("ctx.commit() on Postgres", () => {
       create function ${schema}.look() returns trigger language plpgsql as $$ begin
         update ${schema}.seen set after = ${values}; return new; end $$;
       create trigger look after update on ${schema}.event for each row execute function ${schema}.look()`);
-    const [lease] = await leases(store, "m");
+    const [lease] = await leases("m");
     const look = async (client: PgClient) => {
       await client.query("set local lock_timeout = 7; set local statement_timeout = 8; set local enable_seqscan = on");
       await client.query(`set local synchronous_commit = off; set local search_path = ${schema}`);
       await client.query(`insert into seen select ${values}; set local role ${role}`);
     };
-    expect(await settle(store, complete(lease, look, write("as the tenant")))).toEqual([SETTLED]);
+    expect(await settle(complete(lease, look, write("as the tenant")))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["as the tenant"]);
     expect(await sql(`select during, after from ${schema}.seen`)).toEqual([
       {
@@ -315,44 +303,42 @@ describe("ctx.commit() on Postgres", () => {
   });
 
   it("finishes its event after the effects, by the server's clock", async () => {
-    const { store, schema } = await openDesk();
-    const [lease] = await leases(store, "m");
+    const { schema, end } = await openHandling();
     let ended = Number.NaN;
     const takesTime = async (client: PgClient) => {
       await client.query("select pg_sleep(0.02)");
       const { rows } = await client.query("select extract(epoch from clock_timestamp())::float8 * 1000 as now");
       ended = Math.floor(Number(rows[0]?.now));
     };
-    expect(await settle(store, complete(lease, takesTime))).toEqual([SETTLED]);
+    expect(await end(takesTime)).toEqual([SETTLED]);
     const [stored] = await sql(`select finished::float8 as at from ${schema}.event`);
     expect(stored?.at).toBeGreaterThanOrEqual(ended);
   });
 
   it("reads with the application's own type parsers", async () => {
     const types = { getTypeParser: () => (value: string) => `own ${value}` };
-    const { store } = await openDesk({ types });
-    const [lease] = await leases(store, "m");
+    const { store, end } = await openHandling(newPool({ types }));
     let seen: unknown;
     const look = async (client: PgClient) => {
       seen = (await client.query("select true as is")).rows;
     };
-    await settle(store, complete(lease, look));
+    await end(look);
     expect(seen).toEqual([{ is: "own t" }]);
     expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 0 } });
   });
 
   it("commits to the disk whatever the role's default says, as do turns with and without a transaction", async () => {
-    const { store, schema, write } = await openDesk({ options: "-c synchronous_commit=off" });
+    const { store, schema, leases, settle, write } = await openDesk(newPool({ options: "-c synchronous_commit=off" }));
     // At the end of the transaction: a setting may come with a later statement of it.
     await sql(`create table ${schema}.mode (kind text, at_commit text);
       create function ${schema}.note() returns trigger language plpgsql as $$ begin
         insert into ${schema}.mode values (tg_op, current_setting('synchronous_commit')); return null; end $$;
       create constraint trigger note after insert or update on ${schema}.event deferrable initially deferred for each row
         execute function ${schema}.note()`);
-    const [lease] = await leases(store, "m");
+    const [lease] = await leases("m");
     // Its names are known, so one statement accepts it.
     await store.step(turn<PgClient>({ accepts: [event("n")] }));
-    await settle(store, complete(lease, write("m")));
+    await settle(complete(lease, write("m")));
     expect(await sql(`select kind, at_commit from ${schema}.mode`)).toEqual([
       { kind: "INSERT", at_commit: "on" },
       { kind: "INSERT", at_commit: "on" },

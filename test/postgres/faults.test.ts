@@ -1,12 +1,12 @@
 /** A server that is not there, goes away or refuses: deliveries get 503, nothing that was acknowledged is lost, no restart. */
 import { type LookupFunction, Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { type PgClient, type PgPool, type PgResult, postgresStore } from "../../src/stores/postgres.ts";
+import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { openAt } from "./desk.ts";
-import { newPool, newSchema, serve, sql, until } from "./place.ts";
+import { newPool, newSchema, serve, sql, tapped, until } from "./place.ts";
 import { askClosed, makeRelay } from "./relay.ts";
 
 /** Connects to a name of two addresses, at which nobody listens. */
@@ -72,13 +72,16 @@ describe("a connection whose socket is closed when a turn writes to it", () => {
     const relay = await makeRelay();
     await relay.start();
     const pool = newPool({ connectionString: relay.url, max: 1 });
+    let isClosing = false;
+    tapped(pool, (_asked, send, client) => {
+      if (!isClosing) return send();
+      isClosing = false;
+      return askClosed(relay, client, send);
+    });
     const store = await openAt(newSchema(), pool);
     const step = (id: string) => store.step(turn<PgClient>({ accepts: [event(id)] }));
     await step("names");
-    const client = await pool.connect();
-    const query = client.query.bind(client) as Query;
-    client.query = ((asked: Asked) => askClosed(relay, client as PgClient, () => query(asked))) as never;
-    client.release();
+    isClosing = true;
     await expect(step("m")).rejects.toMatchObject({
       ...{ code: "store_unavailable", fields: { sqlState: null }, cause: { code: "EPIPE" } },
       message: expect.stringMatching(/cannot be used now: EPIPE\.$/),
@@ -142,10 +145,16 @@ describe("limits of the role", () => {
 
   it("that end a transaction while it begins leave its connection as good as it was", async () => {
     const pool = newPool({ max: 1 });
+    let isLate = false;
+    tapped(pool, (asked, send) => {
+      if (!isLate || !asked.text.startsWith("begin")) return send();
+      isLate = false;
+      return send({ ...asked, text: `${asked.text}; set local statement_timeout = 1; select pg_sleep(1)` });
+    });
     const store = await openAt(newSchema(), pool);
     const client = await pool.connect();
-    client.query = stumbles(client.query.bind(client) as Query) as never;
     client.release();
+    isLate = true;
     const step = () => store.step(turn<PgClient>({ accepts: [event("m")] }));
     await expect(step()).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "57014" } });
     expect((await step()).accepted).toMatchObject([{ outcome: "accepted" }]);
@@ -155,50 +164,19 @@ describe("limits of the role", () => {
   });
 });
 
-type Asked = { readonly text: string };
-type Query = (asked: Asked) => Promise<PgResult>;
-
-/** Asks as `query` does, but the first transaction takes too long to begin. */
-function stumbles(query: Query): Query {
-  let hasBegun = false;
-  return (asked) => {
-    if (hasBegun || !asked.text?.startsWith("begin")) return query(asked);
-    hasBegun = true;
-    return query({ ...asked, text: `${asked.text}; set local statement_timeout = 1; select pg_sleep(1)` });
-  };
-}
-
-/** Answers as `query` does, but what the server says of itself. */
-function lies(query: Query, lie: Readonly<Record<string, unknown>>): Query {
-  return async (asked) => {
-    const result = await query(asked);
-    return asked.text?.includes("'fsync'") ? { ...result, rows: [{ ...result.rows[0], ...lie }] } : result;
-  };
-}
-
 describe("a server that is not safe", () => {
-  /** The tests' server, which says `lie` of itself. */
-  const lying = (lie: Readonly<Record<string, unknown>>): PgPool => {
-    const pool = newPool();
-    return {
-      end: () => pool.end(),
-      on: (name, listener) => pool.on(name, listener),
-      connect(callback) {
-        pool.connect((error, client) => {
-          if (client !== undefined) client.query = lies(client.query.bind(client) as PgClient["query"], lie) as never;
-          callback(error, client as PgClient | undefined);
-        });
-      },
-    };
-  };
-
   it.each([
     [{ fsync: "off" }, "not_durable", /fsync is off/],
     [{ pages: "off" }, "not_durable", /full_page_writes is off/],
     [{ version: 120_022 }, "incompatible_peer", /13 or later; this server is 12/],
   ])("is refused: %j", async (lie, code, message) => {
     const schema = newSchema();
-    const opening = postgresStore(lying(lie), { schema }).open(contextOf());
+    const pool = newPool();
+    tapped(pool, async (asked, send) => {
+      const result = await send();
+      return asked.text.includes("'fsync'") ? { ...result, rows: [{ ...result.rows[0], ...lie }] } : result;
+    });
+    const opening = postgresStore(pool, { schema }).open(contextOf());
     await expect(opening).rejects.toMatchObject({ name: "SetupError", code, message: expect.stringMatching(message) });
     expect(await sql(`select to_regnamespace('${schema}') as there`)).toEqual([{ there: null }]);
   });

@@ -1,5 +1,6 @@
 /** A schema of each test's own on the tests' server, stores in it, and a receiver behind real HTTP. */
 import { createServer } from "node:http";
+import type { Socket } from "node:net";
 import pg from "pg";
 import { inject, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
@@ -9,6 +10,8 @@ import type { SecretStore } from "../../src/service/secret-store.ts";
 import {
   type PgClient,
   type PgPool,
+  type PgQuery,
+  type PgResult,
   type PostgresSecretsOptions,
   postgresSecrets,
   postgresStore,
@@ -41,6 +44,23 @@ export function newPool(options: pg.PoolConfig = {}): PgPool & pg.Pool {
   onTestFinished(() => pool.end());
   // pg's own types say more than is needed here.
   return pool as PgPool & pg.Pool;
+}
+
+/** What pg has beside what the store takes of it. */
+export type Connection = PgClient & { readonly processID: number; readonly connection: { readonly stream: Socket } };
+
+/** Has each statement of the pool's connections sent by `instead`, which may also change it, or fail. */
+export function tapped(
+  pool: pg.Pool,
+  instead: (asked: PgQuery, send: (asked?: PgQuery) => Promise<PgResult>, client: Connection) => Promise<PgResult>,
+): void {
+  pool.on("connect", (client) => {
+    const query: (...asked: readonly unknown[]) => Promise<PgResult> = client.query.bind(client) as never;
+    client.query = ((asked: PgQuery | string, ...more: readonly unknown[]) => {
+      if (typeof asked === "string") return query(asked, ...more);
+      return instead(asked, (changed = asked) => query(changed, ...more), client as unknown as Connection);
+    }) as never;
+  });
 }
 
 /** Secrets, by default over a pool of their own, as on another machine; closed after the test. */

@@ -27,8 +27,10 @@ function complete(lease: Lease | undefined, ...effects: readonly Effect<SqliteDa
   return { kind: "complete", lease, outcome: "handled", effects };
 }
 
+type DeskOptions = SqliteStoreOptions | ((user: Own) => SqliteStoreOptions);
+
 /** A store, and the application's connection to its file, with a table of notes that effects write to. */
-async function openDesk(options: SqliteStoreOptions | ((user: Own) => SqliteStoreOptions) = {}) {
+async function openDesk(options: DeskOptions = {}) {
   const path = makePath();
   const user = connect(path);
   user.exec("create table note (text text not null unique)");
@@ -40,6 +42,17 @@ async function openDesk(options: SqliteStoreOptions | ((user: Own) => SqliteStor
     leases: async (...ids: readonly string[]) =>
       (await store.step(turn({ accepts: ids.map((id) => event(id)), claim: { limit: ids.length } }))).leases,
     settle: async (...settles: readonly Settle<SqliteDatabase>[]) => (await store.step(turn({ settles }))).settled,
+  };
+}
+
+/** A desk whose event of message `m` is being handled. `end` completes it with effects. */
+async function openHandling(options: DeskOptions = {}) {
+  const desk = await openDesk(options);
+  const [lease] = await desk.leases("m");
+  return {
+    ...desk,
+    lease,
+    end: (...effects: readonly Effect<SqliteDatabase>[]) => desk.settle(complete(lease, ...effects)),
   };
 }
 
@@ -63,13 +76,12 @@ describe("effects", () => {
     ["an async function, before anything runs", async (db) => write("early")(db), false],
     ["what returns a promise, and take back what was written", (db) => Promise.resolve(write("early")(db)), true],
   ])("refuse %s", async (_what, effect, begins) => {
-    const { leases, settle, notes } = await openDesk();
-    const [lease] = await leases("m");
+    const { end, notes } = await openHandling();
     let hasBegun = false;
     const before: Effects = () => {
       hasBegun = true;
     };
-    expect(await settle(complete(lease, before, effect))).toMatchObject([failed({ code: "async_effect" })]);
+    expect(await end(before, effect)).toMatchObject([failed({ code: "async_effect" })]);
     expect([hasBegun, notes()]).toEqual([begins, []]);
   });
 
@@ -139,8 +151,7 @@ describe("effects", () => {
   it.each(CONNECTIONS)(
     "are refused what would end the transaction before it runs, however it is written, on %s connection",
     async (_whose, options) => {
-      const { leases, settle, notes } = await openDesk(options);
-      const [lease] = await leases("m");
+      const { end, notes } = await openHandling(options);
       const texts = [
         ...["commit", "COMMIT;", "/* so */ end", "-- so\nrollback", "select ';'; commit", "begin"],
         ...["rollback transaction", "commit; begin"],
@@ -148,7 +159,7 @@ describe("effects", () => {
       for (const sql of texts) {
         const ways: Effects[] = [(db) => void db.exec(sql), (db) => void db.prepare(sql).run()];
         for (const run of ways) {
-          const settled = await settle(complete(lease, write("half"), run));
+          const settled = await end(write("half"), run);
           expect(settled, sql).toMatchObject([failed({ message: expect.stringMatching(/COMMIT|one statement/) })]);
         }
       }
@@ -158,7 +169,7 @@ describe("effects", () => {
         db.exec(`create trigger begins after insert on note begin
           select case 1 when 1 then 'commit' end; select 2; end; select 'commit'`);
       };
-      expect(await settle(complete(lease, allowed, write("whole")))).toEqual([SETTLED]);
+      expect(await end(allowed, write("whole"))).toEqual([SETTLED]);
       expect(notes()).toEqual(["whole"]);
     },
   );
@@ -278,22 +289,20 @@ describe.each<[string, SqliteStoreOptions]>([
   });
 
   it("knows what the driver's own does", async () => {
-    const { path, leases, settle } = await openDesk(options);
-    const [lease] = await leases("m");
+    const { end, path } = await openHandling(options);
     const seen: unknown[] = [];
     const looks: Effects = (db) => {
       seen.push(db.name, db.open, db.inTransaction, db.pragma("foreign_keys", { simple: true }));
       seen.push(db.prepare("select ? as n").get(1), db.prepare("select 2 as n").all());
     };
-    expect(await settle(complete(lease, looks))).toEqual([SETTLED]);
+    expect(await end(looks)).toEqual([SETTLED]);
     expect(seen).toEqual([path, true, true, 0, { n: 1 }, [{ n: 2 }]]);
   });
 });
 
 describe("what ORMs do with better-sqlite3's connection", () => {
   it("is a Database to them, and chains as one", async () => {
-    const { leases, settle } = await openDesk();
-    const [lease] = await leases("m");
+    const { end } = await openHandling();
     const seen: unknown[] = [];
     const looks: Effects = (lent) => {
       const db = lent as Own;
@@ -301,13 +310,12 @@ describe("what ORMs do with better-sqlite3's connection", () => {
       seen.push(db.prepare("select 1, 2").raw().all(), db.prepare("select 3").pluck().get());
       seen.push([...db.prepare("select 4 union select 5").pluck().iterate()]);
     };
-    expect(await settle(complete(lease, looks))).toEqual([SETTLED]);
+    expect(await end(looks)).toEqual([SETTLED]);
     expect(seen).toEqual([true, true, true, false, [[1, 2]], 3, [4, 5]]);
   });
 
   it("makes a savepoint of their transaction, and writes nothing through one that they kept", async () => {
-    const { leases, settle, notes } = await openDesk();
-    const [lease] = await leases("m");
+    const { end, notes } = await openHandling();
     const kept: (() => unknown)[] = [];
     const nests: Effects = (lent) => {
       const db = lent as Own;
@@ -323,7 +331,7 @@ describe("what ORMs do with better-sqlite3's connection", () => {
       kept.push(() => rows.next());
       rows.return?.();
     };
-    expect(await settle(complete(lease, nests))).toEqual([SETTLED]);
+    expect(await end(nests)).toEqual([SETTLED]);
     for (const late of kept) expect(late).toThrow(/has returned/);
     expect(notes()).toEqual(["whole"]);
   });
@@ -340,8 +348,7 @@ describe("better-sqlite3's other ways from a statement to its connection", () =>
   ];
 
   it.each(ways)("lead back to the guarded one: %s", async (_way, from) => {
-    const { leases, settle, notes } = await openDesk();
-    const [lease] = await leases("m");
+    const { end, notes } = await openHandling();
     const kept: Own[] = [];
     const leaves: Effects = (lent) => {
       write("half")(lent);
@@ -351,7 +358,7 @@ describe("better-sqlite3's other ways from a statement to its connection", () =>
       found.exec("commit");
     };
     const refused = failed({ message: expect.stringContaining("COMMIT") });
-    expect(await settle(complete(lease, leaves))).toMatchObject([refused]);
+    expect(await end(leaves)).toMatchObject([refused]);
     expect(notes()).toEqual([]);
     for (const db of kept) expect(() => write("late")(db as SqliteDatabase)).toThrow(/has returned/);
   });
@@ -364,18 +371,16 @@ describe("better-sqlite3's other ways from a statement to its connection", () =>
     const wrong = (db: SqliteDatabase) => void change(db as Own);
     const refused = { code: "invalid_argument", message: expect.stringMatching(message) };
     await expect(sqliteStore(makePath(), { onOpen: wrong }).open(contextOf())).rejects.toMatchObject(refused);
-    const { store, leases, settle } = await openDesk();
-    const [lease] = await leases("m");
-    expect(await settle(complete(lease, wrong))).toMatchObject([failed(refused)]);
+    const { end, store } = await openHandling();
+    expect(await end(wrong)).toMatchObject([failed(refused)]);
     expect(await store.find({ limit: 1 })).toMatchObject({ items: [{ id: 1 }] });
   });
 
   it("do not begin a backup, which would go on after the effect and hold what is rolled back", async () => {
-    const { leases, settle } = await openDesk();
-    const [lease] = await leases("m");
+    const { end } = await openHandling();
     const copy = makePath();
     const refused = failed({ message: expect.stringContaining("backup()") });
-    expect(await settle(complete(lease, (db) => void (db as Own).backup(copy)))).toMatchObject([refused]);
+    expect(await end((db) => void (db as Own).backup(copy))).toMatchObject([refused]);
     expect(existsSync(copy)).toBe(false);
   });
 });
@@ -393,19 +398,19 @@ describe("an effect that writes through another connection", () => {
     ["as the driver throws it", (act: () => unknown) => act()],
     ["as an ORM wraps it", wrapped],
   ])("is told so with the fix, %s", async (_how, run) => {
-    const { user, leases, settle, notes } = await openDesk();
+    const { end, user, notes } = await openHandling();
     user.pragma("busy_timeout = 1");
-    const [lease] = await leases("m");
     const elsewhere = () => run(() => user.prepare("insert into note values ('m')").run());
     const message = expect.stringMatching(/SQLITE_BUSY.*option "effects"/);
     const refused = failed({ code: "invalid_argument", message });
-    expect(await settle(complete(lease, elsewhere))).toMatchObject([refused]);
+    expect(await end(elsewhere)).toMatchObject([refused]);
     expect(notes()).toEqual([]);
   });
 });
 
 describe("effects on the user's own connection", () => {
   const openOwn = (options: SqliteStoreOptions = {}) => openDesk((effects) => ({ effects, ...options }));
+  const handlingOwn = (options: SqliteStoreOptions = {}) => openHandling((effects) => ({ effects, ...options }));
 
   it("write nothing after they returned, though the connection is the application's and an ORM has it", async () => {
     const { user, leases, settle, notes } = await openOwn();
@@ -446,16 +451,15 @@ describe("effects on the user's own connection", () => {
   });
 
   it("run on it, with its settings left alone, and commit with the completion", async () => {
-    const { user, store, leases, settle, notes } = await openOwn();
+    const { end, user, store, notes } = await handlingOwn();
     user.pragma("synchronous = OFF");
     user.defaultSafeIntegers(true);
-    const [lease] = await leases("m");
     await store.step(turn({ accepts: [event("m", 2)] }));
     let seen: unknown;
     const looks: Effects = (db) => {
       seen = db;
     };
-    expect(await settle(complete(lease, looks, write("m")))).toEqual([SETTLED]);
+    expect(await end(looks, write("m"))).toEqual([SETTLED]);
     expect(seen).toBe(user);
     expect(Number(user.pragma("synchronous", { simple: true }))).toBe(0);
     expect(notes()).toEqual(["m"]);
@@ -464,14 +468,13 @@ describe("effects on the user's own connection", () => {
   it.each(["", "insert into note values ('mine')"])(
     "are unfinished until the user's own transaction is over: %j",
     async (sql) => {
-      const { user, leases, settle, notes } = await openOwn();
-      const [lease] = await leases("m");
+      const { end, user, notes } = await handlingOwn();
       user.exec(`begin; ${sql}`);
-      const during = settle(complete(lease, write("theirs")));
+      const during = end(write("theirs"));
       await setImmediate();
       user.exec("rollback");
       expect(await during).toEqual([{ status: "unfinished" }]);
-      expect(await settle(complete(lease, write("theirs")))).toEqual([SETTLED]);
+      expect(await end(write("theirs"))).toEqual([SETTLED]);
       expect(notes()).toEqual(["theirs"]);
     },
   );
@@ -495,8 +498,7 @@ describe("effects on the user's own connection", () => {
   });
 
   it("are not told lost when only the rest of their turn failed", async () => {
-    const { path, leases, settle, notes } = await openOwn({ busyTimeoutMs: 20 });
-    const [lease] = await leases("m");
+    const { lease, path, settle, notes } = await handlingOwn({ busyTimeoutMs: 20 });
     const other = connect(path);
     let locks = 0;
     const lockAfterwards = () => {
