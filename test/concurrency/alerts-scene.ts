@@ -40,18 +40,6 @@ interface AlertsTerms {
   readonly answersAfterMs?: number;
 }
 
-interface AlertsReport {
-  /** Statuses of the messages in the order of their first arrival. */
-  readonly statuses: readonly string[];
-  readonly episodes: number;
-  readonly arrivals: number;
-  readonly kills: number;
-  /** How many bodies each id came with. */
-  readonly bodiesOfAnId: number;
-  readonly unsigned: number;
-  readonly strangeEnds: readonly (string | null)[];
-}
-
 interface Arrival {
   readonly alert: Alert;
   readonly body: string;
@@ -84,7 +72,7 @@ export function alertsSuite(newPlace: () => Promise<Pick<AlertsTerms, "place" | 
 }
 
 /** Lets the condition begin and end `episodes` times, each time once the message before it has arrived. */
-async function watchTogether(terms: AlertsTerms): Promise<AlertsReport> {
+async function watchTogether(terms: AlertsTerms) {
   const scene = new Scene(terms);
   await scene.open();
   try {
@@ -153,14 +141,16 @@ class Scene {
     return ids.size >= messages && [...ids].every((id) => (this.#kills.get(id) ?? 0) >= this.#terms.kills);
   }
 
-  report(): AlertsReport {
+  report() {
     const ids = [...new Set(this.#arrivals.map(({ alert }) => alert.id))];
     const sameId = ids.map((id) => this.#arrivals.filter(({ alert }) => alert.id === id));
     return {
+      /** Statuses of the messages in the order of their first arrival. */
       statuses: sameId.map(([first]) => first?.alert.status ?? ""),
       episodes: new Set(this.#arrivals.map(({ alert }) => alert.episode)).size,
       arrivals: this.#arrivals.length,
       kills: [...this.#kills.values()].reduce((sum, kills) => sum + kills, 0),
+      /** How many bodies each id came with. */
       bodiesOfAnId: Math.max(...sameId.map((same) => new Set(same.map(({ body }) => body)).size)),
       unsigned: this.#arrivals.filter(({ isSigned }) => !isSigned).length,
       strangeEnds: [...this.#children, ...this.#dead].map(({ strangeEnd }) => strangeEnd).filter((end) => end !== null),

@@ -1,6 +1,17 @@
 /** Lifecycles of many messages, shuffled and repeated, sent to several processes at once. */
-import type { KnownEvent } from "../../src/index.ts";
-import { lifecycle, type SignedRequest, seededRandom, shuffled, signedRequest } from "../../src/testing/index.ts";
+import { createReceiver, type InboxStore, type KnownEvent } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import {
+  createFakeClock,
+  fixtures,
+  incomingOf,
+  lifecycle,
+  type SignedRequest,
+  seededRandom,
+  shuffled,
+  signedRequest,
+  TEST_SECRET,
+} from "../../src/testing/index.ts";
 import { isOfStripe, pushDelivery, type SourceName } from "../prove/sources.ts";
 import type { Child } from "./family.ts";
 
@@ -21,6 +32,7 @@ export interface Delivery {
   readonly copy: number;
 }
 
+export const DAY_MS = 24 * 3_600_000;
 /** Messages mixed with others this many at a time. */
 const MIXED = 40;
 const STREAMS = 4;
@@ -38,6 +50,25 @@ export function requestOf({ source, event, copy }: Omit<Delivery, "child">): Sig
   const body = JSON.stringify(event);
   return signedRequest(body, pushDelivery(body, copy));
 }
+
+/** Handles `count` events 40 days ago, which are due to be pruned; the messages of some of them may go on now. */
+export async function fillWithOld(store: InboxStore<never>, count: number): Promise<void> {
+  const clock = createFakeClock(Date.now() - 40 * DAY_MS);
+  const receiver = createReceiver({ secrets: TEST_SECRET, store, clock, logger: silentLogger });
+  receiver.onAny(() => {});
+  const timestamp = clock.now();
+  for (let index = 0; index < count; index++) {
+    const event = fixtures.queued({ messageId: `gap-old-${index}`, occurredAt: timestamp });
+    const { status } = await receiver.handle(incomingOf(signedRequest(event, { timestamp })));
+    if (status !== 200) throw new Error(`An old event was answered with ${status}.`);
+  }
+  await receiver.drain();
+  await receiver.stop();
+}
+
+/** Messages of old events, as they go on: every second one, without its first event. */
+export const goingOn = (count: number) =>
+  Array.from({ length: count / 2 }, (_, index) => message(`gap-old-${2 * index}`).slice(1));
 
 /** Every event two or three times, each time to another process; the events of some messages at a time in any order. */
 export function spread(

@@ -4,33 +4,15 @@
  * @module-tag full
  */
 import { describe, expect, it } from "vitest";
-import { createReceiver, type KnownEvent } from "../../src/index.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
+import type { InboxStore, KnownEvent } from "../../src/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
 import { withFamily } from "./family.ts";
-import { message, send, spread } from "./load.ts";
+import { DAY_MS, fillWithOld, goingOn, message, send, spread } from "./load.ts";
 import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
 
 const SEED = Number(process.env.CONCURRENCY_SEED ?? 20_251_121);
 const MESSAGES = 1_560;
 const OLD = 120;
-const DAY_MS = 24 * 3_600_000;
-
-/** Events handled 40 days ago, which are due to be pruned; some of their messages go on now. */
-async function fillWithOld(path: string): Promise<void> {
-  const clock = createFakeClock(Date.now() - 40 * DAY_MS);
-  const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path), clock, logger: silentLogger });
-  receiver.onAny(() => {});
-  const timestamp = clock.now();
-  for (let index = 0; index < OLD; index++) {
-    const event = fixtures.queued({ messageId: `gap-old-${index}`, occurredAt: timestamp });
-    const answer = receiver.handle(incomingOf(signedRequest(event, { timestamp })));
-    expect((await answer).status).toBe(200);
-  }
-  expect(await receiver.drain()).toMatchObject({ claimed: OLD, complete: true });
-  await receiver.stop();
-}
 
 /** What the messages are called decides how their events fare: see child.ts. */
 function messages() {
@@ -50,7 +32,7 @@ describe("four processes on one inbox", () => {
     { timeout: 180_000 },
     () =>
       withFamily(async (family) => {
-        await fillWithOld(family.path);
+        await fillWithOld(sqliteStore(family.path) as InboxStore<never>, OLD);
         const children = await Promise.all(
           [1, 2, 3, 4].map((place) => family.add({ seed: SEED, failures: 0.1, prunes: place === 1 })),
         );
@@ -61,7 +43,7 @@ describe("four processes on one inbox", () => {
         const missing = all.filter(([first]) => isNamed(first, "gap")).map((events) => events[1]!);
         const tooLate = missing.filter((_, index) => index % 2 === 0);
         const inTime = all.map((events) => events.filter((event) => !missing.includes(event)));
-        const old = Array.from({ length: OLD / 2 }, (_, index) => message(`gap-old-${2 * index}`).slice(1));
+        const old = goingOn(OLD);
         const mixed = inTime.flatMap((events, index) => (old[index] === undefined ? [events] : [events, old[index]]));
         const first = await send(spread(mixed, children, SEED));
         await family.settled(60_000);

@@ -4,17 +4,11 @@ import { eventIdentity } from "../../src/index.ts";
 import { fixtures, seededRandom, shuffled } from "../../src/testing/index.ts";
 import { type Delivery, message, requestOf } from "../concurrency/load.ts";
 import { Bills, lateBills } from "../prove/bills.ts";
-import { type Breach, breachesOf } from "../prove/history.ts";
+import { breachesOf } from "../prove/history.ts";
 import { contentsOn } from "../prove/postgres-inbox.ts";
 import { otherIdentity } from "../prove/sources.ts";
-import { type Blows, type Struck, strikeAll } from "./blows.ts";
-import {
-  type MemberOptions,
-  type PostgresFamily,
-  SUMS,
-  type Verdict,
-  withPostgresFamily,
-} from "./concurrency-family.ts";
+import { type Blows, strikeAll } from "./blows.ts";
+import { type MemberOptions, type PostgresFamily, SUMS, withPostgresFamily } from "./concurrency-family.ts";
 import type { PgBouncer } from "./pgbouncer.ts";
 import type { PostgresServer } from "./server.ts";
 
@@ -35,32 +29,13 @@ export interface CrashTerms extends Blows {
   /** Objects of Stripe, each with a lane. */
   readonly lanes: number;
   readonly seed: number;
-  readonly timeoutMs: number;
   say(line: string): void;
 }
 
-export interface CrashReport extends Struck {
-  readonly seed: number;
-  readonly seconds: number;
-  /** How often each happened. */
-  readonly blows: Omit<Blows, "pauses" | "pauseMs">;
-  readonly acknowledged: number;
-  /** Deliveries without an answer, and those refused with 503, while something was down. */
-  readonly unanswered: number;
-  readonly refused: number;
-  /** Other answers than 200 and 503. */
-  readonly strange: readonly string[];
-  /** Events that were handed out more than once. */
-  readonly repeated: number;
-  /** Effects of processes behind the pooler. */
-  readonly pooled: number;
-  readonly late: ReturnType<typeof lateBills>;
-  readonly breaches: readonly Breach[];
-  readonly verdict: Verdict;
-}
+export type CrashReport = Awaited<ReturnType<typeof surviveCrashes>>;
 
-export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
-  const { server, bouncer, seed, timeoutMs, say, kills, restarts, cuts, bounces } = terms;
+export async function surviveCrashes(terms: CrashTerms) {
+  const { server, bouncer, seed, say, kills, restarts, cuts, bounces } = terms;
   return withPostgresFamily(server.url, async (family) => {
     const startedAt = performance.now();
     const load = new CrashLoad(family, terms);
@@ -71,7 +46,7 @@ export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
     const struck = await strikeAll({ family, server, bouncer, seed, nextAnswer, say }, terms);
     load.finish(terms.acknowledged);
     await sending;
-    await family.settled(timeoutMs);
+    await family.settled();
     await family.stop();
     const { sent, acknowledged, unanswered, refused, strange } = load;
     const { effects, stored } = await contentsOn(family);
@@ -83,7 +58,9 @@ export async function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
       ...{ seed, seconds: Math.round((performance.now() - startedAt) / 1000) },
       blows: { kills, restarts, cuts, bounces },
       ...{ acknowledged: acknowledged.size, unanswered, refused, strange, ...struck },
+      /** Events that were handed out more than once. */
       repeated: await family.number("select count(*) from {}.event where attempts > 1"),
+      /** Effects of processes behind the pooler. */
       pooled: await family.number("select count(*) from {}_effect where is_pooled"),
       ...{ late: lateBills(effects), breaches },
       verdict: await family.verdict(),
@@ -110,8 +87,10 @@ class CrashLoad {
   /** Identities. */
   readonly sent: string[] = [];
   readonly acknowledged = new Set<string>();
+  /** Deliveries without an answer, and those refused with 503, while something was down. */
   unanswered = 0;
   refused = 0;
+  /** Other answers than 200 and 503. */
   readonly strange: string[] = [];
   readonly #family: PostgresFamily;
   readonly #random: () => number;

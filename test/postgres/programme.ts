@@ -9,7 +9,6 @@ import { noPgBouncer, PgBouncer } from "./pgbouncer.ts";
 import { startPostgres } from "./server.ts";
 
 const SEED = 20_261_120;
-const HOUR_MS = 3_600_000;
 /** Those of a message, and a push. */
 const EVENTS_OF_A_MESSAGE = 3 + 1;
 
@@ -44,11 +43,9 @@ export const postgres: Programme = {
     const server = await startPostgres({ settings: SERVER });
     try {
       const messages = Math.ceil(sizes.events / EVENTS_OF_A_MESSAGE);
-      const load = await runConcurrently({
-        ...{ url: server.url, processes: 6, messages, seed: SEED, timeoutMs: HOUR_MS },
-      });
+      const load = await runConcurrently(server.url, messages, SEED);
       say(`load    ${JSON.stringify(load)}`);
-      const crashes = await crashed({ server, ...sizes, seed: SEED, timeoutMs: HOUR_MS, say });
+      const crashes = await crashed({ server, ...sizes, seed: SEED, say });
       say(`crashes ${JSON.stringify({ ...crashes, breaches: breachCounts(crashes.breaches) })}`);
       const problems = [...problemsOfLoad(load), ...problemsOfCrashes(crashes, sizes)];
       return { count: load.sent + crashes.acknowledged, unit: "events", problems };
