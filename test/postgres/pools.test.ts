@@ -125,12 +125,6 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
     expect(warnings).toEqual([LOST("listen"), LOST("prepare")]);
   });
 
-  it("takes and handles every event", { tags: "full" }, async () => {
-    const { warnings, ...taken } = await loadBehind(await startPooler());
-    expect(taken).toEqual(ALL_TAKEN);
-    expect(warnings).toEqual([LOST("listen"), LOST("prepare"), LOST("listen"), LOST("prepare")]);
-  });
-
   it("that is not seen at open, is noticed with the first lost statement: no delivery fails of it", async () => {
     const { warnings, ...taken } = await loadBehind(await startPooler({ pid: "true", order: "next" }), {
       listen: false,

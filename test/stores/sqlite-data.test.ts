@@ -3,15 +3,12 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type { EventQuery, Lease, Settle } from "../../src/inbox/store.ts";
-import { createReceiver } from "../../src/index.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
 import { STATUS } from "../../src/stores/database.ts";
 import { PRUNABLE, PRUNABLE_UNTIMED, USED } from "../../src/stores/sqlite/prune.ts";
 import { endsSql, findSql, lanesSql, OLDEST_PENDING } from "../../src/stores/sqlite/queries.ts";
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { connect, makePath, open } from "./sqlite-place.ts";
 import { event, turn } from "./sqlite-turns.ts";
@@ -112,18 +109,6 @@ describe("space", () => {
     const store = await open(sqliteStore(makePath(), { minFreeBytes: Number.MAX_SAFE_INTEGER }));
     const { accepted } = await store.step(turn({ accepts: [event("m")] }));
     expect(accepted).toMatchObject([{ outcome: "failed", error: { code: "store_full" } }]);
-  });
-
-  it("answers 503 for a signed body that is no event, and blames the disk, not the quarantine (RCV-3)", async () => {
-    const store = sqliteStore(makePath(), { minFreeBytes: Number.MAX_SAFE_INTEGER });
-    const alerts: unknown[] = [];
-    const alert = (fields: object) => void alerts.push(fields);
-    const logger = { ...silentLogger, warn: alert, error: alert };
-    const receiver = createReceiver({ secrets: TEST_SECRET, store, logger }).onAny(() => {});
-    const { status } = await receiver.handle(incomingOf(signedRequest("{broken")));
-    await receiver.stop();
-    expect(status).toBe(503);
-    expect(alerts).toEqual([expect.objectContaining({ code: "store_full" })]);
   });
 
   it("answers store_full when SQLite has no page left, and recovers by itself (I2)", async () => {

@@ -4,7 +4,6 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { StoreError } from "../../src/errors.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { refuseIncompatible } from "../../src/internal/sqlite-driver.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/connection.ts";
 import { asStoreError } from "../../src/stores/sqlite/failures.ts";
 import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
@@ -168,15 +167,6 @@ describe("open()", () => {
     ]);
     chmodSync(path, 0o400);
     expect(cautionsAbout(path, () => 0xef53)).toEqual([]);
-  });
-
-  it.each([
-    ["13.0.0", "20.20.0"],
-    ["11.9.1", "24.0.0"],
-  ])("refuses better-sqlite3 %s on Node %s before it can crash", (driver, node) => {
-    expect(() => refuseIncompatible(driver, node)).toThrow(/npm install better-sqlite3@12/);
-    expect(() => refuseIncompatible("12.11.1", "20.19.0")).not.toThrow();
-    expect(() => refuseIncompatible("13.0.0", "22.0.0")).not.toThrow();
   });
 
   it("makes nothing for somebody who is no receiver, and leaves a file alone that is no inbox (no_inbox)", async () => {
