@@ -9,18 +9,14 @@ import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { type SignedRequest, signedRequest } from "../../src/testing/index.ts";
 import type { SourceName } from "../prove/sources.ts";
+import type { MemberOptions } from "./member.ts";
 
 /** Compiled by the tests' global set-up. */
 const PROGRAM = fileURLToPath(new URL("../../.build/test/concurrency/child.js", import.meta.url));
 
-export interface ChildOptions {
+export interface ChildOptions extends MemberOptions {
   readonly path: string;
-  /** Where it writes the starts and ends of its handlers. */
-  readonly log: string;
   readonly prunes: boolean;
-  readonly seed: number;
-  /** The share of attempts that fail, 0 to 1. */
-  readonly failures: number;
   readonly receiver: { readonly leaseMs?: number; readonly maxAttempts?: number; readonly concurrency?: number };
 }
 

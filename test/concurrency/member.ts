@@ -16,7 +16,7 @@ export const PRUNING: PrunePolicy = {
 };
 
 /** What the parent asks of each member. */
-interface MemberOptions {
+export interface MemberOptions {
   /** Where it writes the starts and ends of its handlers. */
   readonly log: string;
   readonly seed: number;

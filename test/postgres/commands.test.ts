@@ -1,11 +1,10 @@
-/** `oncehook doctor`, `oncehook inbox` and `oncehook secrets` on a real server. */
+/** `oncehook doctor` and `oncehook inbox` on a real server. */
 import { expect, inject, it, onTestFinished } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
-import { postgresSecrets, postgresStore } from "../../src/stores/postgres.ts";
+import { postgresStore } from "../../src/stores/postgres.ts";
 import { clockAt, diagnose } from "../cli/doctor/scene.ts";
 import { fillInbox, NUMBER } from "../cli/inbox-place.ts";
 import { runToEnd } from "../cli/running.ts";
-import { expectALife, sceneOf } from "../cli/secrets-scene.ts";
 import { newInboxFile } from "../receiver/bench.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
 import { newSchema, sql, urlOf } from "./place.ts";
@@ -109,19 +108,4 @@ it("inbox reports in one line why a server refuses, without the password", async
   expect(password.errors).not.toContain("hunter2");
   expect(database).toMatchObject({ code: 1, errors: expect.stringMatching(/^error: [^\n]*database's name[^\n]*\n$/) });
   expect(schema).toMatchObject({ code: 2, errors: expect.stringMatching(/^error: There is no inbox at [^\n]+\n$/) });
-});
-
-function secretsScene() {
-  const schema = newSchema();
-  return sceneOf(url(), (keyFile) => postgresSecrets(url(), { schema, keyFile }), ["--schema", schema]);
-}
-
-it("secrets adopts, rotates and tells how it stands in Postgres, and prints no secret", async () => {
-  await expectALife(secretsScene());
-});
-
-it("secrets makes no schema but to adopt", async () => {
-  const { code, errors } = await secretsScene().run("status");
-  expect([code, errors]).toEqual([expect.any(Number), expect.stringMatching(/^error: /)]);
-  expect(code).toBeGreaterThan(0);
 });

@@ -11,6 +11,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { STATUS } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { Child } from "../concurrency/family.ts";
+import type * as member from "../concurrency/member.ts";
 import { inversionsIn, overlapsIn, type Run, runsOf } from "../concurrency/verdict.ts";
 import { effectTable } from "../prove/postgres-inbox.ts";
 import type { SourceName } from "../prove/sources.ts";
@@ -19,16 +20,11 @@ import type { SourceName } from "../prove/sources.ts";
 const COMPILED = import.meta.url.endsWith(".ts") ? "../../.build/test/postgres/" : "./";
 const PROGRAM = fileURLToPath(new URL(`${COMPILED}concurrency-child.js`, import.meta.url));
 
-export interface MemberOptions {
+export interface MemberOptions extends member.MemberOptions {
   readonly url: string;
   readonly schema: string;
-  /** Where it writes the starts and ends of its handlers. */
-  readonly log: string;
   readonly prunes: boolean;
   readonly sources: readonly SourceName[];
-  readonly seed: number;
-  /** The share of attempts that fail, 0 to 1. */
-  readonly failures: number;
   readonly leaseMs: number;
   /** `url` is that of a pooler. */
   readonly isPooled: boolean;

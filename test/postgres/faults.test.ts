@@ -6,7 +6,7 @@ import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { openAt } from "./desk.ts";
-import { newPool, newSchema, serve, sql, tapped, until } from "./place.ts";
+import { newPool, newSchema, serve, sql, tapped } from "./place.ts";
 import { askClosed, makeRelay } from "./relay.ts";
 
 /** Connects to a name of two addresses, at which nobody listens. */
@@ -39,31 +39,6 @@ describe("a server that is down", () => {
       ...{ code: "store_unavailable", fields: { sqlState: null }, cause: expect.any(AggregateError) },
       message: expect.stringMatching(/cannot be used now: ECONNREFUSED\.$/),
     });
-  });
-
-  it("that ends connections, idle ones and those at work, breaks neither the process nor the inbox", async () => {
-    const schema = newSchema();
-    const pool = newPool({ application_name: schema });
-    const { receiver, post } = await serve(postgresStore(pool, { schema }));
-    receiver.onAny((_event, ctx) => ctx.commit((client) => client.query("select pg_sleep(0.01)")));
-    await receiver.start();
-    const accepted = new Set<string>();
-    const end = () =>
-      sql(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${schema}'`);
-    for (let round = 0; round < 8; round++) {
-      const ids = Array.from({ length: 5 }, (_, index) => `m${round}-${index}`);
-      const posts = ids.map(async (id) => {
-        if ((await post(body(id))) === 200) accepted.add(id);
-      });
-      await Promise.all([end(), ...posts]);
-      await end();
-    }
-    // Sent again, as the service does: a connection that the pool lends may have ended, unheard as yet.
-    await until(async () => (await post(body("last"))) === 200);
-    accepted.add("last");
-    await until(async () => (await receiver.inbox.stats()).gauges.pending === 0);
-    const stored = await sql(`select convert_from(message, 'UTF8') as id from ${schema}.lane`);
-    expect(stored.map(({ id }) => id)).toEqual(expect.arrayContaining([...accepted]));
   });
 });
 

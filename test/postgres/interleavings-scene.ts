@@ -4,7 +4,7 @@ import { expect, inject, onTestFinished } from "vitest";
 import type { InboxRules } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { thisInstance } from "../../src/internal/process.ts";
-import { postgresStore } from "../../src/stores/postgres.ts";
+import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { Bench, sequences } from "../contracts/store-bench.ts";
 import { HeldPool } from "./interleavings-pool.ts";
 
@@ -38,7 +38,11 @@ export async function scene(firstSequence: InboxRules["firstSequence"] = 1): Pro
   const { id: _id, ...running } = thisInstance();
   const benchOn = (held: HeldPool) =>
     new Bench(
-      { store: postgresStore(held, { schema, listen: false }), instance: () => running, dispose: async () => {} },
+      {
+        store: postgresStore(held as PgPool & HeldPool, { schema, listen: false }),
+        instance: () => running,
+        dispose: async () => {},
+      },
       expect,
       firstSequence,
     );

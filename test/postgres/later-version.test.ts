@@ -2,7 +2,7 @@
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { InboxStore, Lease } from "../../src/inbox/store.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
-import { createSealing, SLOTS } from "../stores/sqlite-secrets-place.ts";
+import { createSealing } from "../stores/sqlite-secrets-place.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
 import { becomeLater } from "../support/later-version.ts";
 import { ask, complete, openAt } from "./desk.ts";
@@ -18,29 +18,6 @@ const accept = async (store: InboxStore<PgClient>, number: number) => {
 };
 
 describe("a process of the version before", () => {
-  it("goes on accepting while two processes of a later one migrate at the same time, once", async () => {
-    const schema = newSchema();
-    const older = await openIn(schema);
-    onTestFinished(becomeLater());
-    let isOpen = false;
-    let accepted = 0;
-    const accepting = (async () => {
-      for (; !isOpen || accepted < 20; accepted++) await accept(older, accepted);
-    })();
-    const secrets = secretsIn({ schema, sealing: createSealing() });
-    const [newer] = await Promise.all([openIn(schema), secrets.write("inbound", SLOTS, 0)]);
-    isOpen = true;
-    await accepting;
-    expect(await sql(`select value from ${schema}.meta where key in ('schema', 'min_reader') order by key`)).toEqual([
-      { value: "1" },
-      { value: "2" },
-    ]);
-    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
-    expect((await newer.stats()).counters.accepted).toBe(accepted);
-    const { leases } = await newer.step(turn<PgClient>({ claim: { limit: accepted + 1 } }));
-    expect(leases.map(({ attempt }) => attempt)).toEqual(Array.from({ length: accepted }, () => 1));
-  });
-
   it("goes on accepting while two of a later one cannot change its tables yet, for effects that take long", async () => {
     const schema = newSchema();
     const older = await openIn(schema);

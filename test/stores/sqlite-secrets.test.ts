@@ -1,6 +1,6 @@
 /** Webhook secrets in a SQLite file: durable, and beside an open inbox. */
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { inspect } from "node:util";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished, test } from "vitest";
@@ -164,15 +164,6 @@ describe("the file", () => {
     expect(await given).toMatchObject({ code: "store_unavailable" });
     other.exec("rollback");
     expect((await secrets.read("inbound"))?.revision).toBe(2);
-  });
-
-  it("is tried again after it could not be opened", async () => {
-    const path = makePath();
-    writeFileSync(path, "This is a letter, and no database. ".repeat(100));
-    const secrets = secretsAt(path);
-    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "store_unavailable" });
-    writeFileSync(path, "");
-    expect(await secrets.read("inbound")).toBeNull();
   });
 
   it("answers `closed` after close, and what was under way ends before", async () => {
