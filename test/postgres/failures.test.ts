@@ -141,6 +141,14 @@ describe("a server whose certificate is not trusted", () => {
 });
 
 describe("storeErrorOf()", () => {
+  it("takes a refusal of each of a server's addresses for an outage, which Node tells with no word but a code", () => {
+    const error = Object.assign(new AggregateError([]), { code: "ECONNREFUSED" });
+    expect(storeErrorOf(error, "here")).toMatchObject({
+      ...{ code: "store_unavailable", fields: { sqlState: null }, cause: error },
+      message: expect.stringMatching(/cannot be used now: ECONNREFUSED\.$/),
+    });
+  });
+
   it.each(["ERR_INVALID_ARG_TYPE", "EFFECT-1", "Enoent"])("leaves an error alone whose code is %s", (code) => {
     const error = coded(code, "of the code's own");
     expect(storeErrorOf(error, "here")).toBe(error);

@@ -1,5 +1,4 @@
 /** A server that is not there, goes away or refuses: deliveries get 503, nothing that was acknowledged is lost, no restart. */
-import { type LookupFunction, Socket } from "node:net";
 import { describe, expect, it } from "vitest";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
@@ -8,16 +7,6 @@ import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { openAt } from "./desk.ts";
 import { newPool, newSchema, serve, sql, tapped } from "./place.ts";
 import { askClosed, makeRelay } from "./relay.ts";
-
-/** Connects to a name of two addresses, at which nobody listens. */
-function refusedTwice(): Socket {
-  const socket = new Socket();
-  const connect = socket.connect.bind(socket);
-  const addresses = ["127.0.0.1", "127.0.0.2"].map((address) => ({ address, family: 4 }));
-  const lookup: LookupFunction = (_host, _options, found) => found(null, addresses);
-  socket.connect = () => connect({ host: "two.test", port: 1, lookup });
-  return socket;
-}
 
 const body = (messageId: string) => outbound("queued", { messageId });
 
@@ -31,14 +20,6 @@ describe("a server that is down", () => {
     await relay.start();
     expect(await post(body("m1"))).toBe(200);
     expect(await receiver.drain()).toEqual({ claimed: 1, complete: true });
-  });
-
-  it("at each of its addresses, which Node tells with no word but a code", async () => {
-    const opening = postgresStore(newPool({ stream: refusedTwice }), { schema: newSchema() }).open(contextOf());
-    await expect(opening).rejects.toMatchObject({
-      ...{ code: "store_unavailable", fields: { sqlState: null }, cause: expect.any(AggregateError) },
-      message: expect.stringMatching(/cannot be used now: ECONNREFUSED\.$/),
-    });
   });
 });
 

@@ -229,18 +229,6 @@ describe("a turn is run as any other", () => {
     expect(rows).toEqual([{ events: 1 }]);
   });
 
-  it("not when the connection breaks: whether it was written is open", async () => {
-    const { one, onesPool, pool } = await known();
-    const hold = onesPool.hold("accept_fresh");
-    const accepting = one.accept(one.of("a", 1));
-    // No other one: the pool would lend it before it has heard that it ended.
-    await pool.query("select pg_terminate_backend($1)", [await hold.reached]);
-    hold.release();
-    await expect(accepting).rejects.toMatchObject({ code: "store_unavailable" });
-    expect(onesPool.sent.slice(-1)).toEqual(ONE_STATEMENT);
-    expect(await outcomesOf(one.accept(one.of("a", 1)))).toEqual(["accepted"]);
-  });
-
   it("not when the answer is lost, as by a pooler: it was written", async () => {
     const { one, onesPool } = await known();
     const hold = onesPool.holdAnswer("accept_fresh");

@@ -17,7 +17,7 @@ async function handledLongAgo(one: Bench): Promise<void> {
   await one.accept(one.of("another", 1));
 }
 
-describe("postgresStore() with two processes at one lane", () => {
+describe("postgresStore() with two processes", () => {
   it("sees, when it completes, the event that came while it waited for the lane (I5)", async () => {
     const { meet, one, other, drained } = await scene();
     await other.accept(other.event(1));
@@ -242,9 +242,7 @@ describe("postgresStore() with two processes at one lane", () => {
     one.clock.set(one.clock.now() + 90_000);
     expect((await drained("c")).toSorted()).toEqual([1, 1, 2, 2, 2]);
   });
-});
 
-describe("postgresStore() and waits", () => {
   it("accepts fractions of a millisecond, which a handler's RetryAfter may have", async () => {
     const { one, drained } = await scene();
     await one.accept(one.event(1, { gapWaitMs: 0.5 }));

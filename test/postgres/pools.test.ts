@@ -10,32 +10,11 @@ import { outbound } from "../receiver/events.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
 import { noPgBouncer } from "./pgbouncer.ts";
 import { newPool, newSchema, serve, sql, until } from "./place.ts";
-import { type Pooler, startPgBouncer, startPooler } from "./poolers.ts";
-
-const KINDS = ["queued", "sent", "delivery"] as const;
-
-/** Delivers three messages in the wrong order and resolves with the events in the order of their handling. */
-async function work(pool: PgPool) {
-  const { receiver, post } = await serve(postgresStore(pool, { schema: newSchema() }));
-  const handled: string[] = [];
-  receiver.onAny((event, ctx) => {
-    ctx.commit((client) => client.query("select $1::text", [event.eventType]));
-    handled.push(`${ctx.meta.lane.messageId} ${event.eventType}`);
-  });
-  await receiver.start();
-  const bodies = ["a", "b", "c"].flatMap((messageId) =>
-    [...KINDS].reverse().map((kind) => outbound(kind, { messageId })),
-  );
-  expect(await Promise.all(bodies.map(post))).toEqual(Array(9).fill(200));
-  await until(async () => (await receiver.inbox.stats()).counters.handled === 9);
-  return ["a", "b", "c"].map((id) => handled.filter((line) => line.startsWith(`${id} `)).map((line) => line.slice(2)));
-}
-
-const IN_ORDER = Array(3).fill(KINDS.map((kind) => `message.${kind}`));
+import { startPgBouncer, startPooler } from "./poolers.ts";
 
 describe("postgresStore()", () => {
   it("works with a pool of one connection", async () => {
-    expect(await work(newPool({ max: 1 }))).toEqual(IN_ORDER);
+    expect(await load(() => newPool({ max: 1 }))).toMatchObject(ALL_TAKEN);
   });
 
   it("borrows one connection for a turn whose names it knows", async () => {
@@ -87,11 +66,15 @@ function warningsOf() {
 
 const LOST = (option: "prepare" | "listen") => expect.objectContaining({ code: "transaction_pooler", option });
 
-/** Two receivers of one inbox behind `pooler` take 120 events in bursts; their answers, what was handled, and what was warned of. */
-async function loadBehind({ url }: Pooler, options: { readonly prepare?: boolean; readonly listen?: boolean } = {}) {
+/** Two receivers of one inbox take 120 events in bursts; their answers, what was handled, and what was warned of. */
+async function load(
+  database: string | (() => PgPool),
+  options: { readonly prepare?: boolean; readonly listen?: boolean } = {},
+) {
   const schema = newSchema();
   const { warnings, logger } = warningsOf();
-  const open = () => serve(postgresStore(url, { schema, ...options }), { logger });
+  const place = () => (typeof database === "string" ? database : database());
+  const open = () => serve(postgresStore(place(), { schema, ...options }), { logger });
   const served = [await open(), await open()];
   const handled: string[] = [];
   for (const { receiver } of served) {
@@ -126,7 +109,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
   });
 
   it("that is not seen at open, is noticed with the first lost statement: no delivery fails of it", async () => {
-    const { warnings, ...taken } = await loadBehind(await startPooler({ pid: "true", order: "next" }), {
+    const { warnings, ...taken } = await load((await startPooler({ pid: "true", order: "next" })).url, {
       listen: false,
     });
     expect(taken).toEqual(ALL_TAKEN);
@@ -135,7 +118,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
 
   it("is not asked about, nor warned of, where both options are off", async () => {
     const pooler = await startPooler({ order: "next" });
-    const { warnings, ...taken } = await loadBehind(pooler, { listen: false, prepare: false });
+    const { warnings, ...taken } = await load(pooler.url, { listen: false, prepare: false });
     expect({ ...taken, warnings }).toEqual({ ...ALL_TAKEN, warnings: [] });
   });
 
@@ -158,7 +141,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
 
   it("that is PgBouncer itself, takes and handles every event", { tags: "full" }, async ({ skip }) => {
     if (noPgBouncer !== null) skip(noPgBouncer);
-    const { warnings, ...taken } = await loadBehind(await startPgBouncer());
+    const { warnings, ...taken } = await load((await startPgBouncer()).url);
     expect(taken).toEqual(ALL_TAKEN);
     expect(warnings).toContainEqual(LOST("prepare"));
     expect(warnings).toContainEqual(LOST("listen"));
@@ -178,7 +161,7 @@ describe("behind a transaction pooler that keeps no prepared statements", () => 
 
 describe("behind a pooler that keeps what a connection has", () => {
   it("prepares and listens: in session mode", { tags: "full" }, async () => {
-    const { warnings, ...taken } = await loadBehind(await startPooler({ mode: "session", servers: 40 }));
+    const { warnings, ...taken } = await load((await startPooler({ mode: "session", servers: 40 })).url);
     expect({ ...taken, warnings }).toEqual({ ...ALL_TAKEN, warnings: [] });
   });
 

@@ -7,14 +7,6 @@ import { describe, expect, it } from "vitest";
 /** Compiled by the tests' global set-up. */
 const CHILD = fileURLToPath(new URL("../../.build/test/stores/large-bodies-child.js", import.meta.url));
 
-interface Growth {
-  readonly handled: number;
-  /** MiB. */
-  readonly lists: number;
-  readonly view: number;
-  readonly worker: number;
-}
-
 /** @param placeOf - makes a path, or a URL and a schema */
 export function largeBodies(where: string, placeOf: () => readonly string[]): void {
   describe(`40 bodies of 10 MiB in ${where}`, () => {
@@ -24,7 +16,8 @@ export function largeBodies(where: string, placeOf: () => readonly string[]): vo
       const run = (mode: string) =>
         promisify(execFile)(process.execPath, ["--expose-gc", "--max-old-space-size=64", CHILD, mode, ...place]);
       await run("fill");
-      const { handled, lists, view, worker }: Growth = JSON.parse((await run("read")).stdout);
+      // How many, and how many MiB.
+      const { handled, lists, view, worker } = JSON.parse((await run("read")).stdout) as Record<string, number>;
       expect(handled).toBe(40);
       expect(lists).toBeLessThan(20);
       expect(view).toBeLessThan(150);

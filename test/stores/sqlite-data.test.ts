@@ -10,7 +10,7 @@ import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { connect, makePath, open } from "./sqlite-place.ts";
+import { connect, makePath, open, watchedDriver } from "./sqlite-place.ts";
 import { event, turn } from "./sqlite-turns.ts";
 
 const complete = (lease: Lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const;
@@ -112,24 +112,17 @@ describe("space", () => {
   });
 
   it("answers store_full when SQLite has no page left, and recovers by itself (I2)", async () => {
-    let connection: InstanceType<typeof Database> | undefined;
-    const driver = class extends Database {
-      constructor(...args: ConstructorParameters<typeof Database>) {
-        super(...args);
-        connection = this;
-      }
-    } as never;
+    const { driver, connection } = watchedDriver();
     const store = await open(sqliteStore(makePath(), { driver }));
     const { leases } = await store.step(turn({ accepts: [event("a")], claim: { limit: 1 } }));
-    const pages = Number(connection?.pragma("page_count", { simple: true }));
-    connection?.pragma(`max_page_count = ${pages}`);
+    connection().pragma(`max_page_count = ${connection().pragma("page_count", { simple: true })}`);
     const big = event("big", 1, { raw: Buffer.alloc(100_000) });
     const result = await store.step(turn({ accepts: [big], settles: leases.map(complete) }));
     expect(result).toMatchObject({
       accepted: [{ outcome: "failed", error: { code: "store_full" } }],
       settled: [{ status: "settled" }],
     });
-    connection?.pragma("max_page_count = 1000000");
+    connection().pragma("max_page_count = 1000000");
     expect((await store.step(turn({ accepts: [big] }))).accepted).toMatchObject([{ outcome: "accepted" }]);
   });
 

@@ -9,7 +9,7 @@ import { asStoreError } from "../../src/stores/sqlite/failures.ts";
 import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { becomeLater } from "../support/later-version.ts";
-import { connect, makeInbox, makePath, open, refusalOf } from "./sqlite-place.ts";
+import { connect, makeInbox, makePath, open, refusalOf, watchedDriver } from "./sqlite-place.ts";
 import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
 
 /** A logger, and the fields of the warnings it was given. */
@@ -80,16 +80,10 @@ describe("open()", () => {
 
   it("looks again after the first write and hourly, and accepts nothing more once it is not durable (I2)", async () => {
     const clock = createFakeClock();
-    let connection: InstanceType<typeof Database> | undefined;
-    const driver = class extends Database {
-      constructor(...args: ConstructorParameters<typeof Database>) {
-        super(...args);
-        connection = this;
-      }
-    } as unknown as SqliteDriver;
+    const { driver, connection } = watchedDriver();
     const store = await open(sqliteStore(makePath(), { driver }), { clock });
     await store.step(turn({ accepts: [event("a")] }));
-    connection?.pragma("synchronous = NORMAL");
+    connection().pragma("synchronous = NORMAL");
     await store.step(turn({ accepts: [event("b")] }));
     await clock.advance(3_600_000);
     const refused = { code: "not_durable" };
@@ -101,7 +95,9 @@ describe("open()", () => {
     expect(() => sqliteStore(path)).toThrow(/memoryStore/);
   });
 
-  it("refuses a directory in which anyone can replace files", async () => {
+  it("refuses a directory that is not there, or in which anyone can replace files", async () => {
+    const missing = join(dirname(makePath()), "missing", "inbox.db");
+    expect(await refusalOf(missing)).toMatchObject({ code: "unsafe_location" });
     const directory = join(dirname(makePath()), "open");
     mkdirSync(directory);
     chmodSync(directory, 0o777);
@@ -110,11 +106,6 @@ describe("open()", () => {
     await expect(store.open(contextOf())).rejects.toMatchObject({ code: "unsafe_location", message });
     chmodSync(directory, 0o1777);
     await open(store);
-  });
-
-  it("refuses a directory that is not there", async () => {
-    const store = sqliteStore(join(dirname(makePath()), "missing", "inbox.db"));
-    await expect(store.open(contextOf())).rejects.toMatchObject({ code: "unsafe_location" });
   });
 
   it.runIf(process.platform === "linux").each([

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach } from "vitest";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
-import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { contextOf, RULES } from "./sqlite-turns.ts";
 
@@ -40,6 +40,18 @@ export async function makeInbox(path = makePath()): Promise<string> {
 /** What a receiver, or one that opens by the recorded rules, is refused with. */
 export function refusalOf(path: string, rules: OpenContext["rules"] = RULES): Promise<unknown> {
   return failureOf(sqliteStore(path).open(contextOf({ rules })));
+}
+
+/** A driver, and the connection that was made with it last. */
+export function watchedDriver() {
+  class Watched extends Database {
+    static last: Database.Database;
+    constructor(...args: ConstructorParameters<typeof Database>) {
+      super(...args);
+      Watched.last = this;
+    }
+  }
+  return { driver: Watched as unknown as SqliteDriver, connection: () => Watched.last };
 }
 
 /** The application's own connection to the file, closed after the test. */

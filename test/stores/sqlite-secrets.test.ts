@@ -10,7 +10,7 @@ import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { secretStoreContract } from "../contracts/secret-store.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { becomeLater } from "../support/later-version.ts";
-import { connect, makePath, open } from "./sqlite-place.ts";
+import { connect, makePath, open, watchedDriver } from "./sqlite-place.ts";
 import { createSealing, FULL, makeKeyFile, NEXT, OLD, SECRET, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
 import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";
 
@@ -126,22 +126,17 @@ describe("the file", () => {
   });
 
   it("opens with no driver that ignores synchronous FULL, and looks again after each write (I2)", async () => {
-    class Watched extends Database {
-      static last: Database.Database;
-      static isDeaf = true;
-      constructor(...args: ConstructorParameters<typeof Database>) {
-        super(...args);
-        Watched.last = this;
-      }
+    class Deaf extends Database {
       override pragma(source: string, options?: Database.PragmaOptions): unknown {
-        return Watched.isDeaf && source.startsWith("synchronous =") ? undefined : super.pragma(source, options);
+        return source.startsWith("synchronous =") ? undefined : super.pragma(source, options);
       }
     }
-    const secrets = secretsAt(makePath(), { driver: Watched as unknown as SqliteDriver });
-    expect(await failureOf(secrets.read("inbound"))).toMatchObject({ code: "not_durable" });
-    Watched.isDeaf = false;
+    const deaf = secretsAt(makePath(), { driver: Deaf as unknown as SqliteDriver });
+    expect(await failureOf(deaf.read("inbound"))).toMatchObject({ code: "not_durable" });
+    const { driver, connection } = watchedDriver();
+    const secrets = secretsAt(makePath(), { driver });
     expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
-    Watched.last.pragma("synchronous = NORMAL");
+    connection().pragma("synchronous = NORMAL");
     expect(await failureOf(secrets.write("inbound", SLOTS, 1))).toMatchObject({ code: "not_durable" });
   });
 
