@@ -1,22 +1,16 @@
 /** A turn with rows that Postgres refuses: they fail alone, whatever their neighbours are. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { NewQuarantine } from "../../src/inbox/record.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { event, turn } from "../stores/sqlite-turns.ts";
+import { event, quarantine, turn } from "../stores/sqlite-turns.ts";
 import { complete, leases, openAt, SETTLED } from "./desk.ts";
 import { newPool, newSchema, sql } from "./place.ts";
 
 /** More than a page of an index takes, and nothing that could be compressed. */
 const LONG = randomBytes(6_000).toString("base64");
 const long = { apiClientId: "client", tag: "outbound", messageId: LONG } as const;
-
-function quarantine(id: number, wish: Partial<NewQuarantine> = {}): NewQuarantine {
-  const facts = { reason: "invalid_json", slot: "current", signer: "s", scope: "any", trace: null };
-  return { ...facts, signedAt: Date.now(), digest: Buffer.alloc(32, id), raw: Buffer.from("{"), ...wish };
-}
 
 describe("step()", () => {
   it("stores and leases the other rows of a batch when some cannot be stored, and keeps nothing of those", async () => {
@@ -43,7 +37,9 @@ describe("step()", () => {
   it("writes nothing of a batch whose last statement cannot be sent, although its commit could be", async () => {
     const store = await openAt(newSchema(), newPool({ pipeline: true }));
     const accepts = [event("a"), event("time", 1, { occurredAt: 2 ** 64 })];
-    const { accepted, quarantined } = await store.step(turn<PgClient>({ accepts, quarantines: [quarantine(1)] }));
+    const { accepted, quarantined } = await store.step(
+      turn<PgClient>({ accepts, quarantines: [quarantine(Buffer.from("{"))] }),
+    );
     expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "failed"]);
     expect(quarantined).toEqual(["held"]);
     expect(await store.stats()).toMatchObject({ gauges: { pending: 1, quarantined: 1 } });
@@ -64,7 +60,8 @@ describe("step()", () => {
   it("keeps the other bodies when a quarantined body cannot be stored, and settles", async () => {
     const store = await openAt(newSchema());
     const settles = (await leases(store, "m")).map((lease) => complete(lease));
-    const quarantines = [quarantine(1), quarantine(2, { scope: "\0" }), quarantine(3)];
+    const [a, b, c] = ["{a", "{b", "{c"].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
+    const quarantines = [quarantine(a), quarantine(b, { scope: "\0" }), quarantine(c)];
     const accepts = [event("bad", 1, { trace: "\0" }), event("good")];
     const result = await store.step(turn<PgClient>({ settles, accepts, quarantines }));
     expect(result.settled).toEqual([SETTLED]);

@@ -12,10 +12,9 @@ import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { seededRandom } from "../../src/testing/index.ts";
-import { sha256Of } from "../contracts/store-bench.ts";
 import { sized } from "../setup/form.ts";
 import { makePath } from "../stores/sqlite-place.ts";
-import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { contextOf, event, quarantine, turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
@@ -66,10 +65,8 @@ async function fill(store: InboxStore<unknown>): Promise<void> {
     const { leases } = await step(store, { settles, accepts: [...accepts, ...accepts.slice(0, 10)], limit: 200 });
     settles = leases.flatMap(settleOf);
   }
-  const bodies = Array.from({ length: 20 }, (_, index) => new TextEncoder().encode(`{${index}`));
-  const facts = { reason: "invalid_json", slot: "current", signer: "s", scope: "any", trace: null };
-  const standard = { ...facts, signedAt: Date.now() };
-  await step(store, { settles, quarantines: bodies.map((raw) => ({ ...standard, raw, digest: sha256Of(raw) })) });
+  const quarantines = Array.from({ length: 20 }, (_, index) => quarantine(Buffer.from(`{${index}`)));
+  await step(store, { settles, quarantines });
 }
 
 /** Runs the copy in a process of its own; with `killAfter`, until that many pages were told. Returns its last line. */

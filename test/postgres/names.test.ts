@@ -5,9 +5,8 @@ import { systemClock } from "../../src/internal/clock.ts";
 import { NameBook } from "../../src/stores/postgres/names.ts";
 import { PgStatements, withSession } from "../../src/stores/postgres/session.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
-import { signedRequest } from "../../src/testing/deliver.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { event, turn } from "../stores/sqlite-turns.ts";
+import { event, quarantine, turn } from "../stores/sqlite-turns.ts";
 import { complete, leases, openAt, settle } from "./desk.ts";
 import { newPool, newSchema, sql, until } from "./place.ts";
 
@@ -74,10 +73,7 @@ describe("after a failover that lost the last commits", () => {
 
   it("replays a quarantined body whose names were lost", async () => {
     const { schema, store, failOver } = await remembering();
-    const { body } = signedRequest("{");
-    const quarantines = [
-      { ...event("held", 1, { raw: body }), reason: "invalid_json", slot: "current", signer: "s", scope: "any" },
-    ];
+    const quarantines = [quarantine(Buffer.from("{"))];
     await store.step(turn<PgClient>({ quarantines }));
     await failOver(LOSES);
     const { items } = await store.findQuarantined({ limit: 1 });

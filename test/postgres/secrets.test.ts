@@ -107,18 +107,6 @@ describe("postgresSecrets()", () => {
     expect(await secrets.receivers()).toEqual([]);
   });
 
-  it("lets one of many writers win, and tells the others so, where transactions are serializable by default", async () => {
-    const options = "-c default_transaction_isolation=serializable";
-    const machines = [1, 2, 3].map(() => secretsIn({ schema, sealing }, newPool({ options })));
-    for (const revision of [0, 1]) {
-      const written = await Promise.all(
-        machines.flatMap((secrets) => [1, 2].map(() => secrets.write("delivery", SLOTS, revision))),
-      );
-      expect(written.filter((won) => won)).toHaveLength(1);
-    }
-    expect(await machines[0]?.read("delivery")).toEqual({ ...SLOTS, revision: 2 });
-  });
-
   it("takes the heartbeats of the inbox beside it for its receivers, by its own clock: the server's is an hour behind", async () => {
     const schema = newSchema();
     const clocks = newSchema();

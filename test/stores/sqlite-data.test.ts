@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
 import type { EventQuery, Lease, Settle } from "../../src/inbox/store.ts";
 import { STATUS } from "../../src/stores/database.ts";
 import { PRUNABLE, PRUNABLE_UNTIMED, USED } from "../../src/stores/sqlite/prune.ts";
@@ -11,14 +11,9 @@ import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { connect, makePath, open, watchedDriver } from "./sqlite-place.ts";
-import { event, turn } from "./sqlite-turns.ts";
+import { event, quarantine, turn } from "./sqlite-turns.ts";
 
 const complete = (lease: Lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const;
-
-const FACTS = { reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", trace: null };
-const quarantineOf = (raw: Buffer): NewQuarantine => ({
-  ...{ ...FACTS, signedAt: Date.now(), digest: Buffer.alloc(32, 1), raw },
-});
 
 /** Bytes of the file and of its log. */
 function bytesOf(path: string): Buffer {
@@ -50,7 +45,7 @@ describe("erased data", () => {
     ];
     await store.step(turn({ settles }));
     const conflict = event("m5", 1, { raw: Buffer.from(`{"other":"${TEXT} for ${NUMBER}"}`) });
-    const held = quarantineOf(Buffer.from(`{"broken": "${NUMBER} ${TEXT}"`));
+    const held = quarantine(Buffer.from(`{"broken": "${NUMBER} ${TEXT}"`));
     await store.step(turn({ accepts: [conflict], quarantines: [held] }));
     expect(bytesOf(path).includes(NUMBER)).toBe(true);
     expect(bytesOf(path).includes(TEXT)).toBe(true);
@@ -93,7 +88,7 @@ describe("space", () => {
     const { leases } = await store.step(turn({ accepts, claim: { limit: 1 } }));
     await clock.advance(1_000);
     const refused = event("c", 1, { signedAt: Date.now() + 60_000 });
-    const quarantines = [quarantineOf(Buffer.from("?"))];
+    const quarantines = [quarantine(Buffer.from("?"))];
     const full = turn({ accepts: [refused], quarantines, settles: leases.map(complete), claim: { limit: 5 } });
     expect(await store.step(full)).toMatchObject({
       accepted: [{ outcome: "failed", error: { code: "store_full" } }],
