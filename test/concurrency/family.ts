@@ -204,7 +204,7 @@ export async function withFamily(work: (family: Family) => Promise<void>): Promi
 }
 
 /** Waits for other processes, looking every few milliseconds; fails after `timeoutMs`. */
-export async function until(what: string, holds: () => boolean, timeoutMs = 15_000): Promise<void> {
+async function until(what: string, holds: () => boolean, timeoutMs = 15_000): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!holds()) {
     if (performance.now() > deadline) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}.`);

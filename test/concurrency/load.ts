@@ -16,7 +16,7 @@ import { isOfStripe, pushDelivery, type SourceName } from "../prove/sources.ts";
 import type { Child } from "./family.ts";
 
 /** How many answers of a kind there were. */
-export interface Answers {
+interface Answers {
   accepted: number;
   duplicate: number;
   late: number;
