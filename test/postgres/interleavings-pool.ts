@@ -33,7 +33,7 @@ export class HeldPool extends pg.Pool {
   deadlocks = 0;
 
   constructor(connectionString: string, name: string) {
-    super({ connectionString, max: 4, application_name: name });
+    super({ connectionString, max: 10, application_name: name });
     this.#name = name;
     tapped(this, async (query, send, { processID }) => {
       const told = { name: query.name?.split(" ")[0], text: query.text };
