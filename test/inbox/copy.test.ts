@@ -8,27 +8,16 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { openContext, outbound, RULES } from "./bench.ts";
+import { openContext, outbound, RULES, stepElsewhere } from "./bench.ts";
 
 const clock = createFakeClock();
-const CLAIM = {
-  limit: 0,
-  leaseMs: 1,
-  maxAttempts: 1,
-  onDead: "continue",
-  takes: () => true,
-  mode: "ordinary",
-} as const;
 const BEAT = { keyringVersion: "1", counters: {} };
 
 /** Open, with an event of each of these messages. */
 async function inboxWith(...messageIds: string[]): Promise<InboxStore<never>> {
   const store = memoryStore({ volatile: true });
   await store.open(openContext(clock, silentLogger));
-  const accepts = messageIds.map((messageId) => outbound(clock, messageId, 1));
-  const nothing = { settles: [], quarantines: [] };
-  const quarantineQuota = { maxRows: 1, maxBytes: 1 };
-  await store.step({ ...nothing, accepts, quarantineQuota, claim: CLAIM });
+  await stepElsewhere(store, { limit: 0 }, { accepts: messageIds.map((id) => outbound(clock, id, 1)) });
   return store;
 }
 
@@ -287,10 +276,7 @@ describe("copyOpen()", () => {
   it("does not tell to empty a target whose copy had ended: receivers may have used it since", async () => {
     const stores = { from: await inboxWith("a"), to: await inboxWith() };
     await copyOpen(stores, clock);
-    const accepts = [outbound(clock, "later", 1)];
-    const nothing = { settles: [], quarantines: [] };
-    const quarantineQuota = { maxRows: 1, maxBytes: 1 };
-    await stores.to.step({ ...nothing, accepts, quarantineQuota, claim: CLAIM });
+    await stepElsewhere(stores.to, { limit: 0 }, { accepts: [outbound(clock, "later", 1)] });
     const { message } = await failureOf(copyOpen(stores, clock), StoreError);
     expect(message).toMatch(/The copy had ended before: use only the one that receivers have worked on since/);
     expect(message).not.toMatch(/empty the target/);

@@ -25,13 +25,6 @@ async function scene(...all: Instrumentation[]) {
 }
 
 describe("Instruments", () => {
-  it.each([null, "delivery"])("refuses %o, which is no instrumentation", async (wrong) => {
-    const { instruments } = await scene();
-    expect(() => instruments.add(wrong as never)).toThrow(
-      expect.objectContaining({ code: "invalid_option", message: expect.stringContaining("takes an object with") }),
-    );
-  });
-
   it("logs with its code and place, and no message, what an instrumentation throws, and what it rejects with", async () => {
     const broken = (code: string) => Object.assign(new Error("with a text"), { code });
     const { instruments, lines } = await scene(

@@ -11,17 +11,6 @@ const run = { durationMs: 5, probeDelayMs: null };
 const verdict = (error: unknown): Verdict<never> => failed(error, NOTHING_QUOTED);
 
 describe("settleFor()", () => {
-  it("completes with the outcome and the effects", () => {
-    const effects = [() => {}];
-    const handled = { kind: "complete", outcome: "handled", effects, event: {} as never } as const;
-    expect(settleFor(lease, handled, run, policy)).toEqual({
-      kind: "complete",
-      lease,
-      outcome: "handled",
-      effects,
-    });
-  });
-
   it.each([
     [1, "retry", 500],
     [2, "retry", 2_500],
