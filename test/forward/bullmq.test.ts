@@ -7,7 +7,7 @@ import { parseEvent } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { newInbox, startForwarding } from "./bench.ts";
 import { FAULTLESS, faultsOf, type Held, heldOf, messages } from "./held.ts";
-import { atEnd, needs, startProxy, startProxyDown } from "./needs.ts";
+import { atEnd, needs } from "./needs.ts";
 import { REDIS, uniqueName } from "./services.ts";
 
 type JobQueue = Queue<ForwardedJob>;
@@ -102,42 +102,6 @@ describe("bullmqPublisher() with a receiver", () => {
     await queue.add("another", other);
     // By the options of the job that ended, or its worker's; ours say what becomes of them when they end themselves.
     await expect.poll(completed).toEqual(["another"]);
-  });
-
-  it("adds once what was added again because the answer never came", async () => {
-    const queue = ownQueue();
-    const proxy = await startProxy(REDIS);
-    const publisher = bullmqPublisher({ queue: newQueue(proxy.port, {}, queue.name) });
-    const { accept, settled, receiver } = await startForwarding(publisher);
-    await accept([fixtures.queued({ occurredAt: Date.now() })]);
-    await settled();
-    proxy.hold();
-    const sent = messages(5);
-    await accept(sent);
-    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
-    expect((await held(queue)).length).toBeGreaterThan(1);
-    proxy.release();
-    await settled();
-    expect(faultsOf((await held(queue)).slice(1), sent)).toEqual(FAULTLESS);
-  });
-
-  it("loses nothing when Redis is down at the start and in the middle, and goes on by itself", async () => {
-    const queue = ownQueue();
-    const proxy = await startProxyDown(REDIS);
-    const publisher = bullmqPublisher({ queue: newQueue(proxy.port, {}, queue.name) });
-    const { accept, settled, receiver } = await startForwarding(publisher);
-    const [before, after] = [messages(5, "before"), messages(5, "after")];
-    await accept(before);
-    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
-    await proxy.up();
-    await settled();
-    await proxy.down();
-    await accept(after);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect((await receiver.inbox.stats()).gauges.pending).toBeGreaterThan(0);
-    await proxy.up();
-    await settled();
-    expect(faultsOf(await held(queue), [...before, ...after])).toEqual(FAULTLESS);
   });
 });
 
