@@ -83,23 +83,13 @@ describe("bulkStep()", () => {
 });
 
 describe("countsText()", () => {
-  it("says what would be done, and what would not", () => {
-    const counts = { replayed: 4_812, superseded: 188, in_progress: 0 };
-    expect(countsText(counts, { dryRun: true })).toBe("4,812 would be replayed, 188 are superseded.");
-  });
-
-  it("says what was done, and one as one", () => {
-    const counts = { discarded: 1, in_progress: 1, wrong_state: 2 };
-    const text = "1 was discarded, 1 is being handled now, 2 are no longer in that state.";
-    expect(countsText(counts, { dryRun: false })).toBe(text);
-  });
-
-  it("says so when there is nothing", () => {
-    expect(countsText({ replayed: 0, superseded: 0 }, { dryRun: true })).toBe("Nothing matches.");
-  });
-
-  it("leaves no count out that it does not know", () => {
-    expect(countsText({ unblocked: 2, odd_end: 3 }, { dryRun: false })).toBe("2 were unblocked, 3 are odd end.");
+  it.each([
+    [{ replayed: 4_812, superseded: 188, in_progress: 0 }, true, "4,812 would be replayed, 188 are superseded."],
+    [{ discarded: 1, wrong_state: 2 }, false, "1 was discarded, 2 are no longer in that state."],
+    [{ replayed: 0, superseded: 0 }, true, "Nothing matches."],
+    [{ unblocked: 2, odd_end: 3 }, false, "2 were unblocked, 3 are odd end."],
+  ])("of %j is a sentence (dry run: %s)", (counts, dryRun, text) => {
+    expect(countsText(counts, { dryRun })).toBe(text);
   });
 });
 

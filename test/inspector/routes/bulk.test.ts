@@ -80,22 +80,6 @@ describe("POST api/bulk", () => {
     expect(ended()).toMatchObject([{ act: "replay", by: "ann", dryRun: false, counts: { replayed: 20 }, end: "done" }]);
   });
 
-  it("leaves out rows that came after the dry run", async () => {
-    const { scene, call } = await openRoute(3);
-    const dry = read((await call({ act: "discard", query: {}, dryRun: true })).body);
-    await dry.over;
-    const [{ id: newest } = { id: 0 }] = (await scene.inbox.find({ limit: 1 })).items;
-    expect(dry.lines).toEqual([expect.objectContaining({ kind: "done", dryRun: true, upTo: newest })]);
-    await scene.bench.deliver(outbound("queued", { messageId: "since" }));
-    await scene.bench.deliver(outbound("sent", { messageId: "since" }));
-    await until(async () => (await scene.inbox.stats()).gauges.dead === 4);
-    const { lines, over } = read((await call({ act: "discard", query: {}, dryRun: false, upTo: newest })).body);
-    await over;
-    expect(lines.at(-1)).toMatchObject({ kind: "done", dryRun: false, counts: { discarded: 3 } });
-    expect(lines.at(-1)).not.toHaveProperty("upTo");
-    expect((await call({ act: "discard", query: {}, dryRun: true, upTo: 0 })).status).toBe(400);
-  });
-
   it.each([
     ["discard_quarantined", "discarded"],
     ["replay_quarantined", "invalid_event"],
