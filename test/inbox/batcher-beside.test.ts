@@ -74,19 +74,6 @@ describe("GroupCommit, with a store that takes several batches at once", () => {
     expect(accepted(alone)).toEqual([2]);
   });
 
-  it("begins no batch next to another without a delivery to accept", async () => {
-    const bench = await openBeside();
-    const letGo = bench.hold();
-    const early = await begin(bench);
-    bench.groupCommit.poke();
-    await rounds();
-    expect(bench.recorder.turns).toHaveLength(1);
-    letGo();
-    await Promise.all(early);
-    await rounds();
-    expect(bench.recorder.turns).toHaveLength(2);
-  });
-
   it("has what came meanwhile claimed by a batch of its own, and by none where no worker runs (I5)", async () => {
     const bench = await openBeside({ register: (on) => on.onAny(() => {}) });
     bench.worker.start();

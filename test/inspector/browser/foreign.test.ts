@@ -103,29 +103,6 @@ describe.each(["127.0.0.1", FOREIGN_HOST])("a page on another port of %s", (host
     expect(desk.requests.filter((line) => / 2\d\d$/.test(line))).toEqual([]);
   });
 
-  it("cannot post a form", async () => {
-    const desk = await deskOfTest({ live: false });
-    const before = await stateOf(desk);
-    const { dead } = await idsOf(desk);
-    const { port } = await foreignSite();
-    const { page } = await newPage();
-    for (const enctype of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
-      await page.goto(`http://${host}:${port}/`);
-      await page.evaluate(`{
-        const form = document.createElement("form");
-        Object.assign(form, { method: "post", action: ${JSON.stringify(`${desk.url}/api/events/${dead}/replay`)}, enctype: "${enctype}" });
-        const field = Object.assign(document.createElement("input"), { name: '{"x":"', value: '"}' });
-        form.append(field);
-        document.body.append(form);
-        form.submit();
-      }`);
-      await page.waitForURL(`${desk.url}/**`);
-      expect(await page.content()).toContain("origin_not_allowed");
-    }
-    expect(await stateOf(desk)).toEqual(before);
-    expect(desk.asked).toBe(0);
-  });
-
   it("cannot frame the page, and a window that it opens is out of its reach", async () => {
     const desk = await deskOfTest({ live: false });
     const { port } = await foreignSite();
