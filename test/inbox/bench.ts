@@ -122,7 +122,6 @@ export interface BenchOptions<Tx> {
   readonly batch?: Partial<GroupCommitLimits>;
   readonly handlerTimeoutMs?: number;
   readonly clock?: FakeClock;
-  readonly logger?: Logger;
 }
 
 export type Wish = Partial<Omit<NewEvent, "lane">> & { readonly body?: object };
@@ -174,8 +173,8 @@ export class Bench<Tx = never> {
     this.clock = options.clock ?? createFakeClock();
     const clock = this.clock;
     this.recorder = new Recorder(inner);
-    this.#logger = options.logger ?? recordingLogger(this.lines);
-    const logger = this.#logger;
+    const logger = recordingLogger(this.lines);
+    this.#logger = logger;
     this.instruments = new Instruments(logger, clock);
     const handlers = new HandlerRegistry<Tx>(SERVICE_TYPES);
     this.entries = new Entries([{ name: null, source: serviceReader(() => 0), handlers }]);

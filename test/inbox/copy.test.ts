@@ -1,7 +1,7 @@
 /** Copies between stores in memory; what every store gives and takes is in the store contract. */
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { type CopyOptions, type CopyStore, copyInbox, copyOpen, reopenMoved } from "../../src/inbox/copy.ts";
+import { type CopyOptions, type CopyStore, copyInbox, copyOpen } from "../../src/inbox/copy.ts";
 import type { AuditRecord } from "../../src/inbox/record.ts";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
@@ -52,23 +52,6 @@ describe("copyInbox()", () => {
     ]);
     expect(opens[0]?.copying).toBeUndefined();
     expect([await isClosed(from), await isClosed(to)]).toEqual([true, true]);
-  });
-
-  it("marks the source when asked, which then opens for a copy to the same place only", async () => {
-    const [from, to] = [await closed("a"), memoryStore({ volatile: true })];
-    expect(await copyInbox({ from, to })).toMatchObject({ moved: false });
-    expect(await copyInbox({ from, to, move: true })).toMatchObject({ moved: true, events: 1 });
-    const opening = await failureOf(from.open(openContext(clock, silentLogger)));
-    expect(opening).toMatchObject({
-      code: "inbox_moved",
-      message: expect.stringMatching(
-        /was moved to memory:: use that one\. To go back, .*"oncehook inbox copy --move".*"oncehook inbox reopen"/,
-      ),
-    });
-    const elsewhere = { ...memoryStore({ volatile: true }), location: "elsewhere:" };
-    expect(await failureOf(copyInbox({ from, to: elsewhere }))).toMatchObject({ code: "inbox_moved" });
-    await reopenMoved(from);
-    await from.open(openContext(clock, silentLogger));
   });
 
   it("copies a moved inbox back into a new one", async () => {

@@ -37,20 +37,6 @@ async function until(condition: () => Promise<boolean> | boolean): Promise<void>
 }
 
 describe("ctx.commit() with the worker", () => {
-  it("commits the effects of all handlers in order, with the completion", async () => {
-    const { bench, notes } = await sqliteBench((on) => {
-      on.onAny((_, ctx) => ctx.commit(write(`${ctx.meta.eventId} first`)));
-      on.onAny(async (_, ctx) => {
-        await rounds(2);
-        ctx.commit(write(`${ctx.meta.eventId} second`));
-      });
-    });
-    await Promise.all([bench.accept("a"), bench.accept("b")]);
-    expect(await bench.worker.drain({})).toEqual({ claimed: 2, complete: true });
-    expect(notes().toSorted()).toEqual(["1 first", "1 second", "2 first", "2 second"]);
-    await bench.expectAllHandled(2);
-  });
-
   it("has no effect of an attempt in which a later handler failed", async () => {
     const { bench, notes } = await sqliteBench((on) => {
       on.onAny((_, ctx) => ctx.commit(write(`attempt ${ctx.attempt}`)));
