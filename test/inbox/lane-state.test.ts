@@ -45,11 +45,8 @@ describe("isPrunedBehind()", () => {
 describe("withoutLease()", () => {
   const leased = { status: "leased", readyAt: 900 } as const;
 
-  it("leaves a lane that nobody holds as it is", () => {
+  it("leaves a lane that nobody holds, and makes a held one ready: by when its event was handed out, else accepted, else by its own time", () => {
     expect(withoutLease({ status: "gap", readyAt: 5, id: 3 } as never, null)).toEqual({ status: "gap", readyAt: 5 });
-  });
-
-  it("makes a held one ready: by when its event was handed out, else accepted, else by its own time", () => {
     expect(withoutLease(leased, { startedAt: 50, acceptedAt: 40 })).toEqual({ status: "ready", readyAt: 50 });
     expect(withoutLease(leased, { startedAt: null, acceptedAt: 40 })).toEqual({ status: "ready", readyAt: 40 });
     expect(withoutLease(leased, null)).toEqual({ status: "ready", readyAt: 900 });

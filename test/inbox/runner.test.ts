@@ -103,4 +103,13 @@ describe("the run of an event", () => {
       "The stored body is not an event for this version of oncehook, although it was accepted as one. Replay it after an upgrade.";
     expect((await bench.lane("a")).attempts).toMatchObject([{ error }]);
   });
+
+  it("fails with effects on a store without transactions, naming one that has them", async () => {
+    const bench = await openBench({ register: (on) => on.onAny((_, ctx) => ctx.commit(() => {})) });
+    await bench.accept("a");
+    await bench.worker.drain({});
+    expect((await bench.lane("a")).attempts).toMatchObject([
+      { errorCode: "effects_unsupported", error: expect.stringContaining("sqliteStore") },
+    ]);
+  });
 });
