@@ -1,5 +1,5 @@
 /** `npm run prove -- sidecar`: what `oncehook listen --forward-to` posts arrives in a Python application, over its outage. */
-import type { Programme, Proof } from "../prove/programme.ts";
+import type { Programme, Proof } from "../proofs/programme.ts";
 import { pythonIsMissing } from "./python-application.ts";
 import { feedSidecar, problemsOf } from "./sidecar.ts";
 

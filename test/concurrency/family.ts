@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import type { SqliteStoreOptions } from "../../src/stores/sqlite.ts";
 import { type SignedRequest, signedRequest } from "../../src/testing/index.ts";
-import type { SourceName } from "../prove/sources.ts";
+import type { SourceName } from "../proofs/sources.ts";
 
 /** Compiled by the tests' global set-up. */
 const PROGRAM = fileURLToPath(new URL("../../.build/test/concurrency/child.js", import.meta.url));

@@ -1,7 +1,7 @@
 /** Lifecycles of many messages, shuffled and repeated, sent to several processes at once. */
 import type { KnownEvent } from "../../src/index.ts";
 import { lifecycle, type SignedRequest, seededRandom, shuffled, signedRequest } from "../../src/testing/index.ts";
-import { isOfStripe, pushDelivery, type SourceName } from "../prove/sources.ts";
+import { isOfStripe, pushDelivery, type SourceName } from "../proofs/sources.ts";
 import type { Child } from "./family.ts";
 
 /** How many answers of a kind there were. */

@@ -5,7 +5,7 @@ import { appendFileSync } from "node:fs";
 import type { Answer, HandlerContext, IncomingWebhook, PrunePolicy } from "../../src/index.ts";
 import { RetryAfter } from "../../src/index.ts";
 import { incomingOf } from "../../src/testing/deliver.ts";
-import type { SourceName } from "../prove/sources.ts";
+import type { SourceName } from "../proofs/sources.ts";
 import type { Answered, Request } from "./family.ts";
 
 export const HOUR_MS = 3_600_000;

@@ -1,5 +1,5 @@
 /** `npm run prove -- forward`: what the emulator sends, through outages of everything, arrives once in JetStream and in BullMQ. */
-import type { Programme, Proof } from "../prove/programme.ts";
+import type { Programme, Proof } from "../proofs/programme.ts";
 import { type Arrival, forwardThroughOutages } from "./outages.ts";
 import { answers, NATS, REDIS } from "./services.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type SignedRequest, TEST_SECRET } from "../../src/testing/index.ts";
-import { Asked } from "../prove/asked.ts";
+import { Asked } from "../proofs/asked.ts";
 import { freePort } from "../support/free-port.ts";
 import { compiledOf } from "./apps.ts";
 import type { Trigger } from "./lambda-events.ts";

@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Receiver } from "../../src/index.ts";
-import { answering } from "../prove/asked.ts";
+import { answering } from "../proofs/asked.ts";
 import { eventOf, type Sent, type Trigger } from "./lambda-events.ts";
 
 const { compiled } = JSON.parse(process.argv[2] ?? "{}") as { compiled: string };

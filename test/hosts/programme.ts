@@ -1,5 +1,5 @@
 /** `npm run prove -- hosts`: the receiver in other people's frameworks, mounted as the guide says. */
-import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import type { Programme, Proof, Terms } from "../proofs/programme.ts";
 import { CARELESS, prepareApps } from "./apps.ts";
 import { startFunction, startServer } from "./hosts.ts";
 import { TRIGGERS } from "./lambda-events.ts";

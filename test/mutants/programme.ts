@@ -1,6 +1,6 @@
 /** `npm run prove -- mutants`: what verifies a delivery, with one thing changed, 1,400 times (`--full` all of it, and the core): a test notices each. */
 import { fileURLToPath } from "node:url";
-import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import type { Programme, Proof, Terms } from "../proofs/programme.ts";
 import { EXPLAINED } from "./explained.ts";
 import { OTHER_ROOMS, type Room, SIGNATURE } from "./rooms.ts";
 import { fetchStryker, mutate, type StrykerTerms } from "./stryker.ts";

@@ -4,9 +4,9 @@ import { createReceiver, type HandlerContext, type IncomingWebhook } from "../..
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import * as member from "../concurrency/member.ts";
-import { ownOf } from "../prove/history.ts";
-import { commitEffect } from "../prove/postgres-inbox.ts";
-import { type SourceName, sourcesFor, wrongEvent } from "../prove/sources.ts";
+import { ownOf } from "../proofs/history.ts";
+import { commitEffect } from "../proofs/postgres-inbox.ts";
+import { type SourceName, sourcesFor, wrongEvent } from "../proofs/sources.ts";
 import type { MemberOptions } from "./concurrency-family.ts";
 
 const options = JSON.parse(process.argv[2] ?? "{}") as MemberOptions;

@@ -12,8 +12,8 @@ import { STATUS } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { Child } from "../concurrency/family.ts";
 import { inversionsIn, overlapsIn, type Run, runsOf } from "../concurrency/verdict.ts";
-import { effectTable } from "../prove/postgres-inbox.ts";
-import type { SourceName } from "../prove/sources.ts";
+import { effectTable } from "../proofs/postgres-inbox.ts";
+import type { SourceName } from "../proofs/sources.ts";
 
 /** Compiled by the tests' global set-up; a programme runs where it stands. */
 const COMPILED = import.meta.url.endsWith(".ts") ? "../../.build/test/postgres/" : "./";

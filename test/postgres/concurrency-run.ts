@@ -4,7 +4,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
 import { type Answers, message, requestOf, send, spread } from "../concurrency/load.ts";
-import { sourcesFor } from "../prove/sources.ts";
+import { sourcesFor } from "../proofs/sources.ts";
 import { type PostgresFamily, type Verdict, withPostgresFamily } from "./concurrency-family.ts";
 
 const DAY_MS = 24 * 3_600_000;

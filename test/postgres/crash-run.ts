@@ -3,10 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { eventIdentity } from "../../src/index.ts";
 import { fixtures, seededRandom, shuffled } from "../../src/testing/index.ts";
 import { type Delivery, message, requestOf } from "../concurrency/load.ts";
-import { Bills, lateBills } from "../prove/bills.ts";
-import { type Breach, breachesOf } from "../prove/history.ts";
-import { contentsOn } from "../prove/postgres-inbox.ts";
-import { otherIdentity } from "../prove/sources.ts";
+import { Bills, lateBills } from "../proofs/bills.ts";
+import { type Breach, breachesOf } from "../proofs/history.ts";
+import { contentsOn } from "../proofs/postgres-inbox.ts";
+import { otherIdentity } from "../proofs/sources.ts";
 import { type Blows, type Struck, strikeAll } from "./blows.ts";
 import {
   type MemberOptions,

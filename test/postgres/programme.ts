@@ -1,6 +1,6 @@
 /** `npm run prove -- postgres`: several processes on one Postgres inbox, under load, killed and stopped, and with a server that crashes. */
-import { breachCounts, breachLines } from "../prove/history.ts";
-import type { Programme, Proof } from "../prove/programme.ts";
+import { breachCounts, breachLines } from "../proofs/history.ts";
+import type { Programme, Proof } from "../proofs/programme.ts";
 import type { Blows } from "./blows.ts";
 import { FLAWLESS, type Verdict } from "./concurrency-family.ts";
 import { type ConcurrencyReport, runConcurrently } from "./concurrency-run.ts";

@@ -1,9 +1,9 @@
 /** `npm run prove -- rotations`: rotations under load, in all readings of how the service signs meanwhile; and a careless one. */
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
-import { countsOf, findings } from "../outages/verdict.ts";
-import { apart } from "../prove/apart.ts";
-import type { Programme, Proof } from "../prove/programme.ts";
+import { countsOf, findings } from "../proofs/outages/verdict.ts";
+import { apart } from "../proofs/apart.ts";
+import type { Programme, Proof } from "../proofs/programme.ts";
 import type { Outcome, Trial } from "./trial.ts";
 
 const EVENTS_PER_SECOND = 200;

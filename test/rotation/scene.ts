@@ -11,7 +11,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { adoptSecret, type SecretStore } from "../../src/rotation/index.ts";
 import { type SqliteDatabase, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
-import type { HandledRow } from "../outages/verdict.ts";
+import type { HandledRow } from "../proofs/outages/verdict.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { type Front, openFront } from "./front.ts";
 import { type GrainedClock, grained } from "./grained-clock.ts";
