@@ -1,29 +1,16 @@
 /** Processes that watch one inbox, and the destination of their alerts, which can kill the one that sends. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
-import { fileURLToPath } from "node:url";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { type Alert, openInbox, verifySignature } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { fixtures } from "../../src/testing/index.ts";
+import { deliver, until } from "../proofs/family.ts";
+import type { Place } from "../proofs/inbox.ts";
+import { Asked, compiled } from "../proofs/process.ts";
+import type { Description } from "../proofs/receiving.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
-import { Child, until } from "./family.ts";
 
-/** Compiled by the tests' global set-up. */
-const PROGRAM = fileURLToPath(new URL("../../.build/test/concurrency/alerts-child.js", import.meta.url));
 const SECRET = "the-secret-of-alerts-32-bytes-ok";
-
-export type Place = { readonly path: string } | { readonly url: string; readonly schema: string };
-
-export interface AlertsChildOptions {
-  readonly place: Place;
-  /** Of the destination. */
-  readonly url: string;
-  readonly secret: string;
-  /** How many seconds one second of the processes has. */
-  readonly speed: number;
-  /** When time began to run faster, epoch milliseconds. */
-  readonly since: number;
-}
 
 export interface AlertsTerms {
   readonly place: Place;
@@ -32,6 +19,7 @@ export interface AlertsTerms {
   readonly processes: number;
   /** How often the condition begins and ends. */
   readonly episodes: number;
+  /** How many seconds one second of the processes has. */
   readonly speed: number;
   /** Of each message, the first `kills` sends end with the death of their process: before the answer, or right after it. */
   readonly kills: number;
@@ -79,8 +67,8 @@ export async function watchTogether(terms: AlertsTerms): Promise<AlertsReport> {
 class Scene {
   readonly #terms: AlertsTerms;
   readonly #arrivals: Arrival[] = [];
-  readonly #children: Child[] = [];
-  readonly #dead: Child[] = [];
+  readonly #children: Asked[] = [];
+  readonly #dead: Asked[] = [];
   readonly #since = Date.now();
   readonly #kills = new Map<string, number>();
   readonly #http = createServer((request, response) => {
@@ -109,8 +97,8 @@ class Scene {
   }
 
   async makeDeadLetter(episode: number): Promise<void> {
-    const event = fixtures.inbound({ messageId: `in_${episode}` });
-    for (let status = 0; status !== 200; ) status = (await this.#children[0]?.deliver(event))?.status ?? 0;
+    const event = fixtures.queued({ messageId: `hopeless-${episode}` });
+    for (let status = 0; status !== 200; ) ({ status } = await deliver(this.#children[0], event));
   }
 
   /** Every dead letter, through a connection of the test's own. */
@@ -143,9 +131,10 @@ class Scene {
 
   async #add(): Promise<void> {
     const { place, speed } = this.#terms;
-    const options: AlertsChildOptions = { place, url: this.#url, secret: SECRET, speed, since: this.#since };
-    const child = new Child(options, PROGRAM);
-    await child.ready;
+    const alerts = { to: this.#url, secret: SECRET };
+    const description: Description = { place, clock: { speed, since: this.#since }, alerts };
+    const child = new Asked(compiled("child.js"), description);
+    await child.ask("open");
     this.#children.push(child);
   }
 
@@ -160,7 +149,7 @@ class Scene {
     const index = this.#children.findIndex((child) => child.pid === pid);
     await new Promise((resolve) => setTimeout(resolve, this.#terms.answersAfterMs ?? 0));
     if (kills >= this.#terms.kills || index < 0) return void response.writeHead(204).end();
-    const [child] = this.#children.splice(index, 1) as [Child];
+    const [child] = this.#children.splice(index, 1) as [Asked];
     this.#kills.set(alert.id, kills + 1);
     this.#dead.push(child);
     // Taken, but the process may not have noted that; or not even answered.

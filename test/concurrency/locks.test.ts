@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { fixtures } from "../../src/testing/index.ts";
-import { type Child, until, withFamily } from "./family.ts";
-import { FLAWLESS, verdictOf } from "./verdict.ts";
+import { deliver as deliverTo, FLAWLESS, pathOf, withFamily } from "../proofs/family.ts";
+import type { Asked } from "../proofs/process.ts";
 
 const STALL_MS = 250;
 
@@ -18,14 +18,14 @@ interface Load {
 }
 
 /** A delivery every 10 ms for `ms`, each sent again when it is answered 503, as the service does. */
-async function load(child: Child, name: string, ms: number): Promise<Load> {
+async function load(child: Asked, name: string, ms: number): Promise<Load> {
   const statuses: number[] = [];
   let longestMs = 0;
   const deliver = async (index: number) => {
     const event = fixtures.queued({ messageId: `${name}-${index}`, occurredAt: Date.now() });
-    for (let status: number | undefined = 503; status !== 200; ) {
+    for (let status = 503; status !== 200; ) {
       const startedAt = performance.now();
-      status = (await child.deliver(event)).status ?? 0;
+      ({ status } = await deliverTo(child, event));
       longestMs = Math.max(longestMs, performance.now() - startedAt);
       statuses.push(status);
       if (status !== 200) await sleep(100);
@@ -53,8 +53,8 @@ describe("another connection's write transaction", () => {
       withFamily(async (family) => {
         const child = await family.add({ store: { busyTimeoutMs } });
         await load(child, "warm", 200);
-        const other = new Database(family.path);
-        await child.stallMs();
+        const other = new Database(pathOf(family));
+        await child.ask("stall");
         const loading = load(child, "m", lockMs + 300);
         await sleep(150);
         other.exec("begin immediate");
@@ -62,7 +62,7 @@ describe("another connection's write transaction", () => {
         other.exec("commit");
         other.close();
         const { statuses, longestMs } = await loading;
-        const stallMs = await child.stallMs();
+        const stallMs = await child.ask<number>("stall");
         const report = {
           busyTimeoutMs,
           stallMs,
@@ -76,13 +76,11 @@ describe("another connection's write transaction", () => {
         // Otherwise the lock was in nobody's way.
         expect(longestMs).toBeGreaterThan(Math.min(lockMs, busyTimeoutMs) / 2);
         expect(stallMs).toBeLessThanOrEqual(STALL_MS);
-        await until(
-          "all are handled",
-          () => family.number("select count(*) from oncehook_event where state = 0") === 0,
-        );
+        await family.settled();
         await family.stop();
-        expect(verdictOf(family)).toEqual(FLAWLESS);
-        expect(family.number("select count(*) from handled where message like 'm-%'")).toBe(report.accepted);
+        expect(await family.verdict()).toEqual(FLAWLESS);
+        const handled = await family.number("select count(*) from effect where message like 'm-%'");
+        expect(handled).toBe(report.accepted);
       }),
   );
 });
@@ -92,18 +90,18 @@ describe("another connection's read transaction", () => {
     withFamily(async (family) => {
       const child = await family.add();
       await load(child, "warm", 200);
-      const other = new Database(family.path, { readonly: true });
+      const other = new Database(pathOf(family), { readonly: true });
       other.exec("begin");
-      const before = other.prepare("select count(*) from handled").pluck().get();
+      const before = other.prepare("select count(*) from effect").pluck().get();
       const { statuses, longestMs } = await load(child, "m", 500);
-      await until("all are handled", () => family.number("select count(*) from oncehook_event where state = 0") === 0);
-      expect(other.prepare("select count(*) from handled").pluck().get()).toBe(before);
+      await family.settled();
+      expect(other.prepare("select count(*) from effect").pluck().get()).toBe(before);
       other.exec("commit");
       other.close();
       console.log(` foreign reader: ${JSON.stringify({ longestMs, accepted: statuses.length })}`);
       expect(count(statuses, 200)).toBe(statuses.length);
       expect(longestMs).toBeLessThan(1_000);
       await family.stop();
-      expect(verdictOf(family)).toEqual(FLAWLESS);
+      expect(await family.verdict()).toEqual(FLAWLESS);
     }));
 });

@@ -2,8 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { fixtures, seededRandom } from "../../src/testing/index.ts";
-import { until, withFamily } from "./family.ts";
-import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
+import { deliver, FLAWLESS, until, withFamily } from "../proofs/family.ts";
 
 describe("the same event at several processes at once", () => {
   it("becomes one row and one effect, 20 times of 64 deliveries to four processes (I1, RCV-6)", { tags: "full" }, () =>
@@ -12,18 +11,18 @@ describe("the same event at several processes at once", () => {
       for (let index = 0; index < 20; index++) {
         const event = fixtures.queued({ messageId: `m-${index}`, occurredAt: Date.now() });
         const answers = await Promise.all(
-          Array.from({ length: 64 }, (_, copy) => children[copy % 4]!.deliver(event, copy % 3)),
+          Array.from({ length: 64 }, (_, copy) => deliver(children[copy % 4], event, copy)),
         );
         expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 64 }, () => 200));
         const outcomes = answers.map(({ outcome }) => outcome);
         expect(outcomes.filter((outcome) => outcome === "accepted")).toHaveLength(1);
         expect(outcomes.filter((outcome) => outcome === "duplicate")).toHaveLength(63);
       }
-      await until("all are handled", () => family.number("select count(*) from handled") === 20);
+      await until("all are handled", async () => (await family.number("select count(*) from {effect}")) === 20);
       await family.stop();
-      expect(verdictOf(family)).toEqual(FLAWLESS);
-      expect(family.number("select count(*) from oncehook_event")).toBe(20);
-      expect(family.number("select sum(duplicates) from oncehook_event")).toBe(20 * 63);
+      expect(await family.verdict()).toEqual(FLAWLESS);
+      expect(await family.number("select count(*) from {event}")).toBe(20);
+      expect(await family.number("select sum(duplicates) from {event}")).toBe(20 * 63);
     }),
   );
 });
@@ -39,10 +38,10 @@ describe("a process without a worker", () => {
         // The other looks every 100 ms: deliveries fall anywhere in between.
         await sleep(100 * random());
         const event = fixtures.queued({ messageId: `m-${index}`, occurredAt: Date.now() });
-        expect((await acceptor.deliver(event)).outcome).toBe("accepted");
+        expect((await deliver(acceptor, event)).outcome).toBe("accepted");
         const acceptedAt = process.hrtime.bigint();
-        await until("it is handled", () => runsOf(family).length === index + 1);
-        const started = runsOf(family).at(-1)?.startedAt ?? 0n;
+        await until("it is handled", () => family.runs().length === index + 1);
+        const started = family.runs().at(-1)?.startedAt ?? 0n;
         waits.push(Number(started - acceptedAt) / 1e6);
       }
       waits.sort((a, b) => a - b);
@@ -50,6 +49,6 @@ describe("a process without a worker", () => {
       console.log(` wake-ups across processes: ${JSON.stringify({ median, longest })} ms`);
       expect(longest).toBeLessThan(1_000);
       await family.stop();
-      expect(verdictOf(family)).toEqual(FLAWLESS);
+      expect(await family.verdict()).toEqual(FLAWLESS);
     }));
 });

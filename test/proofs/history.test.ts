@@ -106,6 +106,11 @@ const BROKEN: readonly (readonly [string, Partial<History>, BreachKind])[] = [
     "forged",
   ],
   ["a forged delivery is acknowledged", { forged: ["f 1"], acknowledged: ["f 1"] }, "forged"],
+  [
+    "an event reached another handler than its own",
+    { effects: [effect(1, { wrong: "m 1 of billing" }), effect(2), effect(3)] },
+    "wrong",
+  ],
 ];
 
 describe("breachesOf()", () => {

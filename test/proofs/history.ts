@@ -22,6 +22,8 @@ export interface HandledEffect extends EventName {
   readonly replay: boolean;
   /** What the sender hid in the body, to know it again; the identity if it hid nothing. */
   readonly marker?: string;
+  /** What is wrong with the event as the handler received it; null for nothing. */
+  readonly wrong?: string | null;
 }
 
 /** An event or a quarantined body as the inbox has it. */
@@ -69,12 +71,14 @@ export const BREACHES = {
   "not late": "in effect or recorded as late, and no later event of its message was accepted before it",
   phantom: "in effect, stored or acknowledged, and never sent",
   forged: "in effect, stored or acknowledged, and signed by nobody",
+  wrong: "passed to the handler of another source, or other than it was sent",
 } as const;
 
 export type BreachKind = keyof typeof BREACHES;
 
 export interface Breach {
   readonly kind: BreachKind;
+  readonly identity: string;
   /** Names the event. */
   readonly event: string;
 }
@@ -92,6 +96,7 @@ export function breachesOf(history: History): readonly Breach[] {
     ...inversions(history),
     ...notLate(history),
     ...unsent(history),
+    ...history.effects.flatMap((effect) => (effect.wrong ? [breach("wrong", effect, effect.wrong)] : [])),
   ];
 }
 
@@ -167,18 +172,19 @@ export function endOf({ state, outcome }: { readonly state: string; readonly out
 function* lost({ acknowledged, stored, pruned = [] }: History): Iterable<Breach> {
   const kept = new Set(pruned);
   for (const { identity } of stored) kept.add(identity);
-  for (const identity of new Set(acknowledged)) if (!kept.has(identity)) yield { kind: "lost", event: identity };
+  for (const identity of new Set(acknowledged)) 
+    if (!kept.has(identity)) yield { kind: "lost", identity, event: identity };
 }
 
 /** Rows that are wrong by themselves. */
 function* amiss({ stored, moment }: History): Iterable<Breach> {
   const seen = new Set<string>();
   for (const row of stored) {
-    if (seen.has(row.identity)) yield { kind: "stored twice", event: nameOf(row) };
+    if (seen.has(row.identity)) yield breach("stored twice", row);
     seen.add(row.identity);
     if (row.state === "pending") {
-      if (moment === "ended") yield { kind: "unsettled", event: nameOf(row) };
-    } else if (!ENDS.includes(row.state)) yield { kind: "stateless", event: `${nameOf(row)} is ${row.state}` };
+      if (moment === "ended") yield breach("unsettled", row);
+    } else if (!ENDS.includes(row.state)) yield breach("stateless", row, `is ${row.state}`);
   }
 }
 
@@ -189,7 +195,7 @@ function* doubles({ effects, replayed }: History): Iterable<Breach> {
     const { identity, replay, attempt } = effect;
     const replays = replaysLeft.get(identity) ?? 0;
     if (replay ? replays === 0 : ordinary.has(identity)) {
-      yield { kind: "double", event: `${nameOf(effect)} attempt ${attempt}` };
+      yield breach("double", effect, `attempt ${attempt}`);
     }
     if (replay) replaysLeft.set(identity, replays - 1);
     else ordinary.add(identity);
@@ -206,16 +212,16 @@ function* halves(history: History): Iterable<Breach> {
   const unwritten = new Set(withoutEffect);
   for (const row of stored) {
     const mustWrite = everyHandlerWrites && row.state === "handled" && !unwritten.has(row.identity);
-    if (mustWrite && !inEffect.has(row.identity)) yield { kind: "half done", event: `${nameOf(row)} has no effect` };
+    if (mustWrite && !inEffect.has(row.identity)) yield breach("half done", row, "has no effect");
   }
   for (const effect of effects) {
     const row = rows.get(effect.identity);
     // A replay counts its attempts anew, and may be under way.
     if (again.has(effect.identity) || (row === undefined && gone.has(effect.identity))) continue;
     if (row?.state !== "handled") {
-      yield { kind: "half done", event: `${nameOf(effect)} is ${row?.state ?? "not stored"}` };
+      yield breach("half done", effect, `is ${row?.state ?? "not stored"}`);
     } else if (row.attempts !== effect.attempt) {
-      yield { kind: "stale", event: `${nameOf(effect)} attempt ${effect.attempt} of ${row.attempts}` };
+      yield breach("stale", effect, `attempt ${effect.attempt} of ${row.attempts}`);
     }
   }
 }
@@ -231,7 +237,7 @@ function* inversions({ effects, stored }: History): Iterable<Breach> {
     const isBefore = tie
       ? Number(accepted.get(identity)) < Number(accepted.get(before.identity))
       : sequence < before.sequence;
-    if (isBefore && !late && !replay) yield { kind: "inversion", event: `${nameOf(effect)} after ${nameOf(before)}` };
+    if (isBefore && !late && !replay) yield breach("inversion", effect, `after ${nameOf(before)}`);
     // A replay takes no place in the sequence: what comes after one asked for ahead of its turn is not late.
     if (!replay && !isBefore) highest.set(messageId, effect);
   }
@@ -250,11 +256,11 @@ function* notLate({ effects, stored, pruned }: History): Iterable<Breach> {
   });
   for (const effect of effects) {
     const before = highestBefore[accepted.get(effect.identity) ?? -1] ?? Number.POSITIVE_INFINITY;
-    if (effect.late && !effect.replay && before <= effect.sequence) yield { kind: "not late", event: nameOf(effect) };
+    if (effect.late && !effect.replay && before <= effect.sequence) yield breach("not late", effect);
   }
   for (const [index, row] of stored.entries()) {
     if (row.state === "late" && (highestBefore[index] ?? 0) <= row.sequence)
-      yield { kind: "not late", event: nameOf(row) };
+      yield breach("not late", row);
   }
 }
 
@@ -272,8 +278,8 @@ function* unsent({ sent, forged, acknowledged, effects, stored }: History): Iter
     ...[...new Set(acknowledged)].map((identity) => ({ identity, event: `${identity} is acknowledged` })),
   ] as readonly { readonly identity: string; readonly marker?: string; readonly event: string }[];
   for (const { identity, marker, event } of seen) {
-    if (nobodys.has(identity) || (marker !== undefined && nobodys.has(marker))) yield { kind: "forged", event };
-    else if (!known.has(identity)) yield { kind: "phantom", event };
+    if (nobodys.has(identity) || (marker !== undefined && nobodys.has(marker))) yield { kind: "forged", identity, event };
+    else if (!known.has(identity)) yield { kind: "phantom", identity, event };
   }
 }
 
@@ -291,6 +297,10 @@ function byKind(breaches: readonly Breach[]): Map<BreachKind, Breach[]> {
     else found.push(breach);
   }
   return kinds;
+}
+
+function breach(kind: BreachKind, row: EventName, detail = ""): Breach {
+  return { kind, identity: row.identity, event: `${nameOf(row)} ${detail}`.trimEnd() };
 }
 
 const nameOf = ({ identity, messageId, sequence }: EventName) => `${messageId} ${sequence} (${identity.slice(0, 12)})`;
