@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pythonIsMissing } from "../cli/python-application.ts";
-import { straceIsMissing } from "../proofs/durability/strace.ts";
+import { straceIsMissing } from "../proofs/strace.ts";
 import type { Programme, Proof, Terms } from "../proofs/programme.ts";
 import { BUGS, type Bug, editsOf } from "./bugs.ts";
 import { inCopy } from "./copy.ts";

@@ -50,3 +50,28 @@ export function checkingThenInserting(path: string): { readonly listener: Reques
   };
   return { listener, close: () => void db.close() };
 }
+
+/** Of a front that takes a delivery for so many before it looks at any body. */
+const SLOTS = 64;
+
+/** `slots first`: gives out its slots before the bodies are read. `no bounds`: bounds neither time nor memory. */
+export function carelessly(
+  receiver: Pick<Receiver<never>, "handle">,
+  flaw: "slots first" | "no bounds",
+  tenant: (request: IncomingMessage) => string,
+): RequestListener {
+  let taken = 0;
+  return async (request, response) => {
+    if (flaw === "slots first" && taken >= SLOTS) return void response.writeHead(503).end();
+    taken += 1;
+    // Until it is answered: who waits for a look-up holds one too.
+    response.once("close", () => (taken -= 1));
+    // Null when whoever sent it is gone.
+    const body = await bytesOf(request).catch(() => null);
+    if (body === null) return;
+    const headers = request.headers as Record<string, string>;
+    const incoming = incomingOf({ method: "POST", headers, body: Uint8Array.from(body) });
+    const { status, body: text } = await receiver.handle({ ...incoming, tenant: tenant(request) });
+    response.writeHead(status).end(text);
+  };
+}

@@ -77,6 +77,7 @@ export function write(connection: unknown, statements: readonly EffectStatement[
   const { prepare, query } = connection as Connection;
   if (prepare === undefined) return writeEach(query?.bind(connection), statements);
   for (const { text, values } of statements) prepare.call(connection, text).run(...values);
+  return undefined;
 }
 
 async function writeEach(query: Connection["query"], statements: readonly EffectStatement[]): Promise<void> {

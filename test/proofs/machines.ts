@@ -118,20 +118,22 @@ function lineOf(outcome: Outcome): string {
   return `${traffic}; ${shares}; ${skippedGaps} gaps skipped, ${late} late: ${countsOf(outcome)}`;
 }
 
+type Named = Description & { readonly name: string };
+
 /** A machine as its operator meets it: a process on a port of its own that is killed, paused and started again. */
 export class Machine {
   readonly url: string;
-  readonly #description: Description & { readonly name: string };
+  readonly #description: Named;
   readonly #ended: Asked[] = [];
   #process: Asked;
 
-  private constructor(description: Machine["#description"]) {
+  private constructor(description: Named) {
     this.#description = description;
     this.url = `http://127.0.0.1:${description.port}/webhooks`;
     this.#process = new Asked(compiled("child.js"), description);
   }
 
-  static async start(description: Machine["#description"]): Promise<Machine> {
+  static async start(description: Named): Promise<Machine> {
     const machine = new Machine({ ...description, port: await freePort() });
     await machine.#process.ask("open");
     return machine;

@@ -140,15 +140,19 @@ export interface Work {
   readonly name: string;
 }
 
-/** Does the work that `file` of this folder exports as `name` in a process of its own, so that all cores work. */
+/** A process that does the work that `file` of this folder exports as `name`, each time it is asked for `work`. */
+export function worker(file: string, name: string): Asked {
+  return new Asked(compiled("worker-child.js"), { module: pathToFileURL(compiled(file)).href, name } satisfies Work);
+}
+
+/** Does such work once, so that all cores work. */
 export async function apart<Outcome>(file: string, name: string, input: unknown): Promise<Answer<Outcome>> {
-  const work: Work = { module: pathToFileURL(compiled(file)).href, name };
-  const worker = new Asked(compiled("worker-child.js"), work);
+  const apart = worker(file, name);
   try {
-    return { outcome: await worker.ask<Outcome>("work", input) };
+    return { outcome: await apart.ask<Outcome>("work", input) };
   } catch (error) {
     return { error: error instanceof Error ? error.message : String(error) };
   } finally {
-    await worker.stop();
+    await apart.stop();
   }
 }

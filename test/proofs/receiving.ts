@@ -16,6 +16,7 @@ import {
 } from "../../src/index.ts";
 import { type Clock, systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import type { ServiceOptions } from "../../src/presets/index.ts";
 import type { SqliteDatabase, SqliteStoreOptions } from "../../src/stores/sqlite.ts";
 import { becomeLater } from "../support/later-version.ts";
 import { type DriverName, driverOf } from "./drivers.ts";
@@ -34,7 +35,7 @@ import { isOfStripe, type SourceName, sourcesFor, wrongEvent } from "./sources.t
 export type Flaw = "effect_outside_commit" | "answer_before_commit" | "check_then_insert" | "keeps_events";
 
 type Terms = Partial<
-  Pick<SourcesReceiverOptions<never, never>, "leaseMs" | "maxAttempts" | "concurrency" | "toleranceMs" | "retention">
+  Pick<SourcesReceiverOptions<never, never>, "leaseMs" | "maxAttempts" | "concurrency" | "retention">
 >;
 
 export interface Description {
@@ -48,6 +49,7 @@ export interface Description {
   readonly driver?: DriverName;
   /** Of the messaging service; 250 for messages whose id says `gap`. Default: as users have it. */
   readonly gapWaitMs?: number;
+  readonly toleranceMs?: ServiceOptions["toleranceMs"];
   readonly rate?: { readonly perSecond: number; readonly perKey: boolean } | null;
   /** Of this version, or of a later one, which knows one schema more. */
   readonly version?: "this" | "later";
@@ -125,7 +127,7 @@ export interface Around {
 }
 
 export function receive(description: Description, around: Around = {}): Receiving {
-  const { place, sources = ["messages"], gapWaitMs, rate = null, alerts, adds = [], store: options = {} } = description;
+  const { place, sources = ["messages"], gapWaitMs, toleranceMs, rate = null, alerts, adds = [], store: options = {} } = description;
   if (description.version === "later") becomeLater();
   let aheadMs = 0;
   const clock = around.clock ?? clockOf(description, () => aheadMs);
@@ -136,7 +138,11 @@ export function receive(description: Description, around: Around = {}): Receivin
   const store = around.wrap?.(opened) ?? opened;
   const gapWait = (event: object) => (wordsOf(event).includes("gap") ? 250 : Number(gapWaitMs));
   const receiver = createReceiver({
-    ...{ sources: sourcesFor(sources, gapWaitMs === undefined ? {} : { gapWait }), store, logger: silentLogger },
+    sources: sourcesFor(sources, {
+      ...(gapWaitMs !== undefined && { gapWait }),
+      ...(toleranceMs !== undefined && { toleranceMs }),
+    }),
+    ...{ store, logger: silentLogger },
     ...{ maxAttempts: 100, ...description.receiver },
     ...(clock !== undefined && { clock }),
     ...(around.random !== undefined && { random: around.random }),

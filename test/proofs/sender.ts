@@ -135,9 +135,8 @@ export class Sender<Sent extends Delivery = Delivery> {
   readonly #awaited: { readonly count: number; readonly resolve: () => void }[] = [];
   /** How many it takes to end, once that is said. */
   #least = Number.POSITIVE_INFINITY;
-  #hasEnded = false;
   #isAbandoned = false;
-  #dueAt = performance.now();
+  #refilling: Promise<boolean> | null = null;
 
   constructor(terms: SenderTerms<Sent>) {
     this.#terms = terms;
@@ -145,8 +144,12 @@ export class Sender<Sent extends Delivery = Delivery> {
 
   /** Sends until `finish` is called, or nothing comes next, and everything begun has ended. */
   async run(): Promise<void> {
-    this.#dueAt = performance.now();
-    await Promise.all(Array.from({ length: this.#terms.parallel }, () => this.#work()));
+    const { everyMs, parallel } = this.#terms;
+    if (everyMs !== undefined) return this.#paced(everyMs, parallel);
+    const work = async () => {
+      for (let next = await this.#take(); next !== undefined; next = await this.#take()) await this.#send(next);
+    };
+    await Promise.all(Array.from({ length: parallel }, work));
   }
 
   /** Nothing more comes once so many are acknowledged. */
@@ -185,31 +188,38 @@ export class Sender<Sent extends Delivery = Delivery> {
       .map(({ status, isForged }) => `${status} to a ${isForged ? "forged" : "signed"} delivery`);
   }
 
-  async #work(): Promise<void> {
-    for (;;) {
-      if (this.#queue.length === 0 && (await this.#isOver())) return;
-      await this.#slot();
-      const next = this.#queue.shift();
-      if (next !== undefined) await this.#send(next);
+  async #paced(everyMs: number, most: number): Promise<void> {
+    const underWay = new Set<Promise<void>>();
+    const startedAt = performance.now();
+    let begun = 0;
+    for (let next = await this.#take(); next !== undefined; next = await this.#take()) {
+      const waitMs = startedAt + begun++ * everyMs - performance.now();
+      if (waitMs > 0) await sleep(waitMs);
+      while (underWay.size >= most) await Promise.race(underWay);
+      const task = this.#send(next).finally(() => underWay.delete(task));
+      underWay.add(task);
     }
+    await Promise.all(underWay);
   }
 
-  async #isOver(): Promise<boolean> {
-    if (this.#hasEnded || this.acknowledged.size >= this.#least) return true;
+  async #take(): Promise<Sent | undefined> {
+    while (this.#queue.length === 0) {
+      // Several may ask meanwhile.
+      this.#refilling ??= this.#refill().finally(() => {
+        this.#refilling = null;
+      });
+      if (await this.#refilling) return undefined;
+    }
+    return this.#queue.shift();
+  }
+
+  /** Returns true when nothing more is to come. */
+  async #refill(): Promise<boolean> {
+    if (this.acknowledged.size >= this.#least) return true;
     const next = await this.#terms.next();
-    // Another one may have asked meanwhile.
-    if (next.length === 0) this.#hasEnded = true;
     for (const { identity, copy, isForged } of next) if (copy === 0) (isForged ? this.forged : this.sent).push(identity);
     this.#queue.push(...next);
     return next.length === 0;
-  }
-
-  async #slot(): Promise<void> {
-    const { everyMs } = this.#terms;
-    if (everyMs === undefined) return;
-    const dueAt = this.#dueAt;
-    this.#dueAt = Math.max(dueAt, performance.now() - everyMs) + everyMs;
-    await sleep(Math.max(0, dueAt - performance.now()));
   }
 
   async #send(delivery: Sent): Promise<void> {
@@ -236,15 +246,21 @@ export class Sender<Sent extends Delivery = Delivery> {
 export interface Target {
   readonly port: number;
   readonly path?: string;
-  readonly agent: Agent;
+  readonly agent: Agent | false;
   /** Sends once more when a kept connection is closed just when it is used again. */
   readonly insists?: true;
+  /** The body comes in so many, with a pause between two. */
+  readonly pieces?: { readonly count: number; readonly everyMs: number };
+  /** Called with this end's port of a new connection, and when the last byte is sent. */
+  readonly connected?: (localPort: number) => void;
+  readonly isSent?: () => void;
 }
 
 /** Posts a request. Only an answer whose end arrived counts as one. */
-export function post(target: Target, { method, headers, body }: SignedRequest): Promise<Answered> {
-  const { port, path = "/", agent, insists } = target;
-  const options = { host: "127.0.0.1", port, path, agent, method };
+export function post(target: Target, signed: Omit<SignedRequest, "method">): Promise<Answered> {
+  const { port, path = "/", agent, insists, pieces, connected, isSent } = target;
+  const { headers, body } = signed;
+  const options = { host: "127.0.0.1", port, path, agent, method: "POST" };
   return new Promise((resolve) => {
     const outgoing = request({ ...options, headers: { ...headers, "content-length": body.length } }, (response) => {
       let text = "";
@@ -254,11 +270,30 @@ export function post(target: Target, { method, headers, body }: SignedRequest): 
       response.once("end", () => resolve({ status: response.statusCode ?? 0, outcome: outcomeIn(text) }));
       response.once("error", () => resolve(UNANSWERED));
     });
-    outgoing.once("error", () => {
-      resolve(insists && outgoing.reusedSocket ? post(target, { method, headers, body }) : UNANSWERED);
+    outgoing.once("socket", (socket) => {
+      if (socket.connecting) socket.once("connect", () => connected?.(socket.localPort ?? 0));
     });
-    outgoing.end(body);
+    outgoing.on("error", () => {});
+    outgoing.once("error", () => {
+      resolve(insists && outgoing.reusedSocket ? post(target, signed) : UNANSWERED);
+    });
+    void inPieces(body, pieces, (piece) => outgoing.write(piece)).then((last) => {
+      isSent?.();
+      outgoing.end(last);
+    });
   });
+}
+
+/** Writes all pieces except the last one, which it returns. */
+async function inPieces(body: Uint8Array, pieces: Target["pieces"], write: (piece: Uint8Array) => void): Promise<Uint8Array> {
+  const { count, everyMs } = pieces ?? { count: 1, everyMs: 0 };
+  const size = Math.max(1, Math.ceil(body.length / count));
+  let at = 0;
+  for (; at + size < body.length; at += size) {
+    write(body.subarray(at, at + size));
+    await sleep(everyMs);
+  }
+  return body.subarray(at);
 }
 
 function outcomeIn(text: string): string {

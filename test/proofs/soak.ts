@@ -2,10 +2,9 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { pathToFileURL } from "node:url";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import type { Ready, Sample } from "./child.ts";
-import { Asked, compiled, type Work } from "./process.ts";
+import { Asked, compiled, worker } from "./process.ts";
 import { inFolder, missingFrom, type Programme, type Proof, sizeOf, type Terms } from "./programme.ts";
 import type { Description } from "./receiving.ts";
 import { driftOf, isDrift, type Point, type Tolerance } from "./soak-drift.ts";
@@ -115,12 +114,12 @@ function soak(plan: Plan): Promise<Outcome> {
   return inFolder(async (folder) => {
     const path = join(folder, "inbox.db");
     const description: Description = {
-      ...{ place: { path }, clock: "ahead", receiver: { toleranceMs: TOLERANCE, retention: RETENTION, maxAttempts: 3 } },
+      ...{ place: { path }, clock: "ahead", receiver: { retention: RETENTION, maxAttempts: 3 } },
+      toleranceMs: TOLERANCE,
       flaws: plan.leaks ? ["keeps_events"] : [],
     };
     const server = new Asked(compiled("child.js"), description);
-    const work: Work = { module: pathToFileURL(compiled("soak-sender.js")).href, name: "send" };
-    const sender = new Asked(compiled("worker-child.js"), work);
+    const sender = worker("soak-sender.js", "send");
     try {
       const { port } = await server.ask<Ready>("open");
       const operator = await Operator.open(path);

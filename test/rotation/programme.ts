@@ -1,9 +1,8 @@
 /** `npm run prove -- rotations`: rotations under load, in all readings of how the service signs meanwhile; and a careless one. */
 import { availableParallelism } from "node:os";
-import { fileURLToPath } from "node:url";
-import { countsOf, findings } from "../proofs/outages/verdict.ts";
-import { apart } from "../proofs/apart.ts";
-import type { Programme, Proof } from "../proofs/programme.ts";
+import { countsOf, findings } from "../proofs/ledger.ts";
+import { apart } from "../proofs/process.ts";
+import { inTurn, type Programme, type Proof } from "../proofs/programme.ts";
 import type { Outcome, Trial } from "./trial.ts";
 
 const EVENTS_PER_SECOND = 200;
@@ -11,8 +10,6 @@ const SHORT = 2;
 const FULL = 50;
 /** Readings, with a rotation each. */
 const SMALL = 2;
-/** Beside this file, where it was compiled to. */
-const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 
 /** Short: two rotations in each of the eight readings. Full: fifty in each. */
 export const rotations: Programme = {
@@ -22,18 +19,15 @@ export const rotations: Programme = {
   async run({ full, small, say }): Promise<Proof> {
     const problems: string[] = [];
     let count = 0;
-    const waiting = small ? trialsOf(1).slice(0, SMALL) : trialsOf(full ? FULL : SHORT);
-    const work = async () => {
-      for (let trial = waiting.shift(); trial !== undefined; trial = waiting.shift()) {
-        const name = nameOf(trial);
-        const answer = await apart<Outcome>(CHILD, trial);
-        say(`${name.padEnd(20)} ${"error" in answer ? answer.error : lineOf(answer.outcome)}`);
-        const found = "error" in answer ? [answer.error] : problemsOf(answer.outcome, trial);
-        problems.push(...found.map((problem) => `${name}: ${problem}`));
-        if (trial.isCareless !== true && "outcome" in answer) count += answer.outcome.rotations;
-      }
-    };
-    await Promise.all(Array.from({ length: availableParallelism() }, work));
+    const trials = small ? trialsOf(1).slice(0, SMALL) : trialsOf(full ? FULL : SHORT);
+    await inTurn(trials, availableParallelism(), async (trial) => {
+      const name = nameOf(trial);
+      const answer = await apart<Outcome>("../rotation/trial.js", "rotateUnderLoad", trial);
+      say(`${name.padEnd(20)} ${"error" in answer ? answer.error : lineOf(answer.outcome)}`);
+      const found = "error" in answer ? [answer.error] : problemsOf(answer.outcome, trial);
+      problems.push(...found.map((problem) => `${name}: ${problem}`));
+      if (trial.isCareless !== true && "outcome" in answer) count += answer.outcome.rotations;
+    });
     return { count, unit: "rotations", problems };
   },
 };

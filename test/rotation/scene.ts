@@ -4,14 +4,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { type Client, createClient } from "../../src/client/index.ts";
-import { createEmulator, type Delivery, type Emulator, type EventRecord } from "../../src/emulator/index.ts";
+import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import { createReceiver, type Receiver } from "../../src/index.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { adoptSecret, type SecretStore } from "../../src/rotation/index.ts";
 import { type SqliteDatabase, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
-import type { HandledRow } from "../proofs/outages/verdict.ts";
+import { type HandledRow, type Watched, watched } from "../proofs/ledger.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { type Front, openFront } from "./front.ts";
 import { type GrainedClock, grained } from "./grained-clock.ts";
@@ -22,7 +22,7 @@ export interface Signing {
   readonly retrySignature: "fresh" | "frozen";
 }
 
-export interface Scene {
+export interface Scene extends Watched {
   readonly clock: FakeClock;
   readonly receiverClock: GrainedClock;
   readonly emulator: Emulator;
@@ -33,9 +33,6 @@ export interface Scene {
   readonly front: Front;
   /** What its handlers did, in that order. */
   readonly handled: readonly HandledRow[];
-  /** What the service knows. */
-  readonly events: readonly EventRecord[];
-  readonly deliveries: ReadonlyMap<string, Delivery>;
   close(): Promise<void>;
 }
 
@@ -84,16 +81,6 @@ function clientOf(emulator: Emulator): Client {
     validateResponses: "throw",
     logger: silentLogger,
   });
-}
-
-function watched({ control }: Emulator): Pick<Scene, "events" | "deliveries"> {
-  const events: EventRecord[] = [];
-  const deliveries = new Map<string, Delivery>();
-  control.watch((entry) => {
-    if (entry.type === "event") events.push(entry.event);
-    if (entry.type === "delivery") deliveries.set(entry.delivery.deliveryId, entry.delivery);
-  });
-  return { events, deliveries };
 }
 
 async function createReceiving(

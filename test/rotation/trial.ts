@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { sleep } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { rotateSecret } from "../../src/rotation/index.ts";
-import { type Verdict, verdictOn } from "../proofs/outages/verdict.ts";
+import { type Verdict, verdictOn } from "../proofs/ledger.ts";
 import { createScene, type Scene, type Signing } from "./scene.ts";
 
 export interface Trial {

@@ -4,7 +4,7 @@ import { silentLogger } from "../../../src/internal/logger.ts";
 import { rotateSecret } from "../../../src/rotation/index.ts";
 import type { WebhookKind } from "../../../src/service/webhook-kind.ts";
 import { createFakeClock, type FakeClock, seededRandom } from "../../../src/testing/index.ts";
-import { type Verdict, verdictOn } from "../outages/verdict.ts";
+import { type Verdict, verdictOn } from "../ledger.ts";
 import { rotateCarelessly } from "./careless.ts";
 import type { Reading } from "./readings.ts";
 import { type Flaw, Receiving } from "./receiving.ts";

@@ -1,7 +1,7 @@
 /** The verdict of all long runs, on histories with a planted fault each: what it can not see, no run can show. */
 import { describe, expect, it } from "vitest";
 import type { Attempt, EventRecord } from "../../../src/emulator/index.ts";
-import { countsOf, findings, type HandledRow, type Ledger, verdictOn } from "../outages/verdict.ts";
+import { countsOf, findings, type HandledRow, type Ledger, verdictOn } from "../ledger.ts";
 
 const TYPES = ["message.queued", "message.sent", "message.delivery"];
 const EVENTS = ["msg_1", "msg_2"].flatMap((messageId) =>

@@ -1,8 +1,7 @@
 /** `npm run prove -- fuzz`: 1,000,000 forged, generated and hostile requests (`--full` 80,000,000): none is taken, none does harm. */
 import { availableParallelism } from "node:os";
-import { fileURLToPath } from "node:url";
-import { type Answer, apart } from "../apart.ts";
-import type { Programme, Proof, Terms } from "../programme.ts";
+import { type Answer, apart } from "../process.ts";
+import { inTurn, type Programme, type Proof, seedOr, sizeOf, type Terms } from "../programme.ts";
 import { FLAWS, type Flaw } from "./flaws.ts";
 import { fuzzGuided, type GuidedOutcome } from "./guided.ts";
 import { JSON_KINDS } from "./json-case.ts";
@@ -11,28 +10,27 @@ import { refuseNoSecrets } from "./no-secrets.ts";
 import { refuseForgedPresets } from "./presets.ts";
 import type { Counts, Outcome, Share } from "./share.ts";
 
-const SHORT: Counts = { mutated: 790_000, generated: 120_000, json: 70_000, http: 20_000 };
-const FULL: Counts = { mutated: 50_000_000, generated: 10_000_000, json: 1_000_000, http: 200_000 };
-const SMALL: Counts = { mutated: 16_000, generated: 400, json: 1_600, http: 800 };
+const COUNTS = {
+  small: { mutated: 16_000, generated: 400, json: 1_600, http: 800 },
+  short: { mutated: 790_000, generated: 120_000, json: 70_000, http: 20_000 },
+  full: { mutated: 50_000_000, generated: 10_000_000, json: 1_000_000, http: 200_000 },
+};
 const CONTROL: Counts = { mutated: 10_000, generated: 100, json: 100, http: 0 };
 const FULL_GUIDED = 20_000_000;
-const SEED = Number(process.env.SEED ?? 20_261_120);
+const SEED = seedOr(20_261_120);
 /** Of the full form, for a look at it: `SCALE=0.01`. */
 const SCALE = Number(process.env.SCALE ?? 1);
-/** Beside this file, where it was compiled to. */
-const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 const PROCESSES = Math.max(2, availableParallelism());
 
 export const fuzz: Programme = {
   name: "fuzz",
   what: "0 of 1,000,000 forged, generated and hostile requests accepted, 0 throws, 0 over 50 ms, a flat heap; each one as it was signed is taken",
   hasSmallForm: true,
-  async run({ full, small, say }: Terms): Promise<Proof> {
+  async run(terms: Terms): Promise<Proof> {
+    const { full, small, say } = terms;
     say(`SEED=${SEED}`);
-    const counts = small ? SMALL : SHORT;
-    const answers = await Promise.all(
-      sharesOf(full ? FULL : counts, full ? SCALE : 1).map((share) => apart<Outcome>(CHILD, share)),
-    );
+    const shares = sharesOf(sizeOf(terms, COUNTS), full ? SCALE : 1);
+    const answers = await Promise.all(shares.map(fuzzed));
     const outcomes = answers.flatMap((answer) => ("error" in answer ? [] : [answer.outcome]));
     for (const outcome of outcomes) say(lineOf(outcome));
     const guided = full ? await guidedPart(say) : { cases: 0, problems: [] };
@@ -69,6 +67,8 @@ function sharesOf(counts: Counts, scale: number): Share[] {
   }));
 }
 
+const fuzzed = (share: Share) => apart<Outcome>("fuzz/share.js", "fuzzShare", share);
+
 function problemsOf(answer: Answer<Outcome>): readonly string[] {
   return "error" in answer ? [answer.error] : answer.outcome.problems;
 }
@@ -89,20 +89,14 @@ function shortcomings(outcomes: readonly Outcome[]): string[] {
 
 /** The controls: a receiver with each flaw, of which the same run must say what is wrong with it. */
 async function uncaughtFlaws(say: Terms["say"]): Promise<readonly string[]> {
-  const waiting = Object.keys(FLAWS) as Flaw[];
-  const uncaught: string[] = [];
-  const work = async () => {
-    for (let flaw = waiting.shift(); flaw !== undefined; flaw = waiting.shift()) {
-      const problems = problemsOf(await apart<Outcome>(CHILD, { seed: SEED, counts: CONTROL, flaw }));
-      const { expect } = FLAWS[flaw];
-      const seen = problems.find((problem) => problem.includes(expect));
-      say(`a receiver that ${flaw}: ${seen?.split("\n")[0] ?? "nothing found"}`);
-      if (seen === undefined)
-        uncaught.push(`a receiver that ${flaw} was not found out: ${problems[0] ?? "no problem"}`);
-    }
-  };
-  await Promise.all(Array.from({ length: PROCESSES }, work));
-  return uncaught;
+  const found = await inTurn(Object.keys(FLAWS) as Flaw[], PROCESSES, async (flaw) => {
+    const problems = problemsOf(await fuzzed({ seed: SEED, counts: CONTROL, flaw }));
+    const { expect } = FLAWS[flaw];
+    const seen = problems.find((problem) => problem.includes(expect));
+    say(`a receiver that ${flaw}: ${seen?.split("\n")[0] ?? "nothing found"}`);
+    return seen === undefined ? [`a receiver that ${flaw} was not found out: ${problems[0] ?? "no problem"}`] : [];
+  });
+  return found.flat();
 }
 
 function lineOf({ cases, controls, takenAsSigned, events, statuses, slowestMs, growthMib }: Outcome): string {

@@ -16,7 +16,7 @@ import { type SqliteDatabase, sqliteStore } from "../../../src/stores/sqlite.ts"
 import { createFakeClock, incomingOf, seededRandom, shuffled } from "../../../src/testing/index.ts";
 import { breachesOf, breachLines, endOf, type HandledEffect, ownOf, storedEventOf } from "../history.ts";
 import { sourcesFor } from "../sources.ts";
-import { commitEffect, contentsOf, makeEffectTable } from "../sqlite-inbox.ts";
+import { commitEffect, contentsOf, makeEffectTable } from "../inbox.ts";
 import { MEMORY_DISK } from "../../support/memory-disk.ts";
 import {
   type Delivery,
@@ -121,7 +121,7 @@ class World implements Outcome {
       const luck = ctx.replay ? 1 : this.#random();
       if (luck < 0.15) throw new Error("It is tried again.");
       if (luck < 0.3) throw new PermanentError("It is a dead letter.");
-      commitEffect(ctx, ownOf(event, handler));
+      commitEffect(ctx, "sqlite", ownOf(event, handler));
     };
     for (const name of NAMES) receiver.source(name).onAny(handle("on")).onLate(handle("late"));
     return receiver;

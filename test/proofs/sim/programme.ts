@@ -1,8 +1,7 @@
 /** `npm run prove -- sim`: small worlds in which everything goes wrong, each from a seed that repeats it; `SEED=n` tells that one's story. */
-import { fileURLToPath } from "node:url";
-import { startPostgres } from "../../postgres/server.ts";
-import { apart } from "../apart.ts";
-import type { Programme, Proof, Terms } from "../programme.ts";
+import { apart } from "../process.ts";
+import { inTurn, type Programme, type Proof, seedOr, summed, type Terms } from "../programme.ts";
+import { serverOrNot } from "../server.ts";
 import { FLAWS, type Flaw } from "./flaws.ts";
 import { runManyLanes, runRates, runSeed } from "./seeds.ts";
 import type { Stretch, StretchReport } from "./stretch.ts";
@@ -17,8 +16,6 @@ const PROCESSES = 2;
 const STRETCH = 2_500;
 /** A planted fault must be found in as many. */
 const CONTROL_SEEDS = 2_000;
-/** Beside this file, where it was compiled to. */
-const CHILD = fileURLToPath(new URL("./child.js", import.meta.url));
 
 export const simulation: Programme = {
   name: "sim",
@@ -30,11 +27,8 @@ export const simulation: Programme = {
       if (proof.problems.length > 0) return proof;
       return { ...proof, problems: [...(await manyLanes(LANES.few, null, say)), ...(await runRates(null))] };
     }
-    const seed = Number(process.env.SEED ?? 0);
-    const server = await startPostgres().catch((error: unknown) => {
-      say(`left out: worlds on Postgres, since none starts (${String(error).slice(0, 200)})`);
-      return null;
-    });
+    const seed = seedOr(0);
+    const server = await serverOrNot("worlds on Postgres", say);
     const postgresUrl = server?.url ?? null;
     try {
       if (seed > 0) return await tellOne(seed, postgresUrl, say);
@@ -59,7 +53,7 @@ async function tellOne(seed: number, postgresUrl: string | null, say: Terms["say
 
 async function manyLanes(lanes: number, postgresUrl: string | null, say: Terms["say"]): Promise<readonly string[]> {
   const reports = await runManyLanes(lanes, postgresUrl);
-  const { accepted = 0, late = 0, died = 0 } = summed(reports);
+  const { accepted = 0, late = 0, died = 0 } = summed(reports.map(({ counts }) => counts));
   say(
     `${lanes} lanes by position in ${reports.length} worlds: ${accepted} accepted, ${late} late, ${died} processes died`,
   );
@@ -87,7 +81,12 @@ async function simulate({ seeds, postgresUrl, flaws, untilFound }: Simulation, s
     return { first: 1, seeds: CONTROL_SEEDS, postgresUrl, flaw, untilFound: true };
   });
   const stretches = starts.map((first): Stretch => ({ ...terms, first, seeds: Math.min(size, seeds + 1 - first) }));
-  const reports = await inTurn([...controls, ...stretches], say);
+  const reports = await inTurn([...controls, ...stretches], PROCESSES, async (stretch, index) => {
+    const answer = await apart<StretchReport>("sim/stretch.js", "stretch", stretch);
+    if (stretch.flaw === null && index % 40 === 0) say(`seeds up to ${stretch.first + stretch.seeds - 1} begun`);
+    const failed = (error: string) => ({ seeds: 0, problems: [`seeds from ${stretch.first}: ${error}`], counts: {} });
+    return "outcome" in answer ? answer.outcome : failed(answer.error);
+  });
   const problems: string[] = [];
   for (const [index, flaw] of flaws.entries()) {
     const { problems: found = [], seeds: tried = 0 } = reports[index] ?? {};
@@ -96,7 +95,7 @@ async function simulate({ seeds, postgresUrl, flaws, untilFound }: Simulation, s
   }
   const worlds = reports.slice(flaws.length);
   problems.push(...worlds.flatMap((report) => report.problems));
-  const counts = summed(worlds);
+  const counts = summed(worlds.map((world) => world.counts));
   say(
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
@@ -107,31 +106,4 @@ async function simulate({ seeds, postgresUrl, flaws, untilFound }: Simulation, s
   );
   if (problems.length > 0) say("one seed again, with its story: SEED=n npm run prove -- sim");
   return { count: worlds.reduce((sum, report) => sum + report.seeds, 0), unit: "seeds", problems };
-}
-
-/** As many at a time as there are processes. */
-async function inTurn(stretches: readonly Stretch[], say: Terms["say"]): Promise<readonly StretchReport[]> {
-  const reports: StretchReport[] = [];
-  const waiting = [...stretches.entries()];
-  const work = async () => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const [index, stretch] = next;
-      const answer = await apart<StretchReport>(CHILD, stretch);
-      reports[index] =
-        "outcome" in answer
-          ? answer.outcome
-          : { seeds: 0, problems: [`seeds from ${stretch.first}: ${answer.error}`], counts: {} };
-      if (stretch.flaw === null && index % 40 === 0) say(`seeds up to ${stretch.first + stretch.seeds - 1} begun`);
-    }
-  };
-  await Promise.all(Array.from({ length: PROCESSES }, work));
-  return reports;
-}
-
-function summed(reports: readonly Pick<StretchReport, "counts">[]): Record<string, number> {
-  const sums: Record<string, number> = {};
-  for (const { counts } of reports) {
-    for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count;
-  }
-  return sums;
 }

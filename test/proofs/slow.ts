@@ -1,15 +1,14 @@
 /** `npm run prove -- slow`: 200 slow attackers (`--full` 2,000) against a server of each adapter, with signed traffic beside them. */
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { Asked } from "../asked.ts";
-import type { Programme, Proof, Terms } from "../programme.ts";
-import { type Adapter, type Flaw, NOBODY, type Sort } from "./besieged.ts";
-import { largeBodies } from "./large.ts";
-import { isBusy, type Outcome, type Plan, type Shortcoming, siege } from "./siege.ts";
-import { isInstalled, MODE_COUNT } from "./slowhttptest.ts";
+import { signedRequest } from "../../src/testing/index.ts";
+import { Asked, compiled, worker } from "./process.ts";
+import { inFolder, missingFrom, type Programme, type Proof, type Terms } from "./programme.ts";
+import { post } from "./sender.ts";
+import { type Adapter, type Flaw, NOBODY, type ServerOptions, type Sort } from "./slow-besieged.ts";
+import { attackers, isBusy, type Outcome, type Plan, type Shortcoming, siege } from "./slow-siege.ts";
+import { isInstalled, MODE_COUNT } from "./slow-slowhttptest.ts";
 
-/** Beside this file, where it was compiled to. */
-const BYSTANDER = fileURLToPath(new URL("./bystander-child.js", import.meta.url));
 const ADAPTERS: readonly Adapter[] = ["node", "express", "fastify"];
 interface Form {
   readonly attackers: number;
@@ -65,8 +64,8 @@ export const slowAttackers: Programme = {
     const form = full ? FULL : SHORT;
     const foreign = isInstalled() ? form.foreign : 0;
     if (foreign === 0) say("slowhttptest is not installed: only our own attackers come");
-    const bystander = new Asked(BYSTANDER, {});
-    const bystanderPort = await bystander.ask<number>("listen");
+    const bystander = worker("slow-attacks.js", "bystander");
+    const bystanderPort = await bystander.ask<number>("work");
     const plan = { ...form, foreign, bystanderPort, count: countOf(form) };
     const problems: string[] = [];
     let attempts = 0;
@@ -86,11 +85,11 @@ export const slowAttackers: Programme = {
       const outcome = await largeBodies(adapter, form.largeMs);
       attempts += outcome.attempts;
       say(`${"large".padEnd(11)} ${outcome.taken} of ${outcome.sent} taken by ${adapter}, ${outcome.attempts} attacks`);
-      problems.push(...outcome.problems.map((line) => `large, ${adapter}: ${line}`));
+      problems.push(...shortcomings(outcome).map((line) => `large, ${adapter}: ${line}`));
     }
     if (outcomes.some(isBusy))
       say("the machine is busy: p99 is only told, and twice the time is granted for letting go");
-    problems.push(...(await bystander.end()));
+    problems.push(...(await bystander.stop()));
     return { count: attempts, unit: `slow connections to ${ADAPTERS.length} adapters`, problems };
   },
 };
@@ -143,4 +142,57 @@ function lineOf({ delivered, p99Ms, bystanderP99Ms, memory, attempts, held, foun
   const longest = [...held].map(([sort, ms]) => `${sort} ${(ms / 1_000).toFixed(1)}`).join(", ");
   const kinds = [...new Set(found.map(({ kind }) => kind))].join(", ") || "nothing amiss";
   return `${delivered} delivered, ${times}, ${space}, ${attempts} attacks, held at most (s): ${longest}; ${kinds}`;
+}
+
+/** What they send is more than all bodies may hold together. */
+const STALLED_STARTS = 1_100;
+const SIZES = [200_000, 2_000_000, 10_000_000, 24_000_000] as const;
+const IN_PIECES = { count: 10, everyMs: 50 };
+const LARGE_EVERY_MS = 500;
+const LEAST_TAKEN = 0.99;
+
+interface LargeOutcome {
+  readonly sent: number;
+  readonly taken: number;
+  readonly attempts: number;
+}
+
+/** Large bodies that come in pieces, next to attackers who send the start of one and then nothing: GitHub's, which are never sent again. */
+function largeBodies(adapter: Adapter, forMs: number): Promise<LargeOutcome> {
+  return inFolder(async (folder) => {
+    const options: ServerOptions = { adapter, path: join(folder, "inbox.db"), flaw: "none", bodies: "large" };
+    const server = new Asked(compiled("slow-child.js"), options);
+    const attacking = attackers();
+    try {
+      const port = await server.ask<number>("listen");
+      const count = { ...NOBODY, "stalled start": STALLED_STARTS };
+      const [statuses, attempts] = await Promise.all([
+        deliverLarge(port, performance.now() + forMs),
+        attacking.besiege({ port, forMs, count }),
+      ]);
+      const taken = statuses.filter((status) => status >= 200 && status < 300).length;
+      return { sent: statuses.length, taken, attempts: attempts.length };
+    } finally {
+      await Promise.all([server.kill(), attacking.end()]);
+    }
+  });
+}
+
+function shortcomings({ sent, taken, attempts }: LargeOutcome): string[] {
+  return missingFrom({
+    [`only ${attempts} attackers came`]: attempts >= STALLED_STARTS,
+    [`${sent - taken} of ${sent} large bodies were refused`]: taken >= sent * LEAST_TAKEN,
+    "no body of each size was sent": sent >= SIZES.length,
+  });
+}
+
+/** Returns the status of each answer, 0 for none. */
+async function deliverLarge(port: number, endsAt: number): Promise<readonly number[]> {
+  const answers: Promise<number>[] = [];
+  for (; performance.now() < endsAt; await sleep(LARGE_EVERY_MS)) {
+    const content = { n: answers.length, text: "x".repeat(SIZES[answers.length % SIZES.length] ?? 0) };
+    const target = { port, path: "/webhooks/known", agent: false, pieces: IN_PIECES } as const;
+    answers.push(post(target, signedRequest(content, { source: "github" })).then(({ status }) => status));
+  }
+  return Promise.all(answers);
 }

@@ -1,9 +1,9 @@
 /** The Next.js example, installed and built as a user does it, for outages: its production server on a fixed port. */
-import type { Server } from "../../next/application.ts";
-import type { SqliteApplication } from "../../next/sqlite-application.ts";
-import { freePort } from "../../support/free-port.ts";
-import { secrets } from "./processes.ts";
-import type { HandledRow, Restartable } from "./survive.ts";
+import type { Server } from "../next/application.ts";
+import type { SqliteApplication } from "../next/sqlite-application.ts";
+import { freePort } from "../support/free-port.ts";
+import { secrets } from "./outages-processes.ts";
+import type { HandledRow, Restartable } from "./outages-survive.ts";
 
 export class NextProcess implements Restartable {
   readonly url: string;

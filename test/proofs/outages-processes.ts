@@ -5,13 +5,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
-import { freePort } from "../../support/free-port.ts";
-import { type HandledRow, PREVIOUS_SECRET, type Restartable, SECRET } from "./survive.ts";
-
-/** From here and from `.build/test/proofs/outages/` alike. */
-const BUILT = fileURLToPath(new URL(import.meta.url.includes("/.build/") ? "../../.." : "../../../.build", import.meta.url));
+import { compiled } from "./process.ts";
+import { freePort } from "../support/free-port.ts";
+import { type HandledRow, PREVIOUS_SECRET, type Restartable, SECRET } from "./outages-survive.ts";
 
 export class ExampleProcess implements Restartable {
   readonly url: string;
@@ -22,7 +19,7 @@ export class ExampleProcess implements Restartable {
   #late = 0;
 
   private constructor(name: "express" | "fastify", port: number) {
-    this.#program = join(BUILT, "examples/servers", name, "server.js");
+    this.#program = compiled(`../../examples/servers/${name}/server.js`);
     this.#port = port;
     this.url = `http://127.0.0.1:${port}/webhooks`;
   }

@@ -1,10 +1,16 @@
 /** The slow attackers, each on a socket of its own: well-formed requests, rightly framed, with a fresh timestamp and a signature that looks like one. */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DRIP_EVERY_MS, FLOOD_MS, INVENT_EVERY_MS, type Sort, TENANT } from "./besieged.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
+import { DRIP_EVERY_MS, FLOOD_MS, INVENT_EVERY_MS, type Sort, TENANT } from "./slow-besieged.ts";
 
+/** Before an attacker comes again. */
+const AGAIN_AFTER_MS = 1_000;
+/** Attackers that come in a second: they are slow, and no flood of connections. */
+const ARRIVE_PER_SECOND = 200;
 const MIB = 1024 * 1024;
 /** One byte each, framed as a chunk: what holds them all takes much more than they are. */
 const CRUMBS = 24_000;
@@ -82,30 +88,64 @@ const COURSES: Readonly<Record<Sort, Course>> = {
   },
 };
 
-/** The attacker's end of one connection. */
-export interface Attack {
+export interface Orders {
+  readonly port: number;
+  readonly count: Readonly<Record<Sort, number>>;
+  /** Nobody begins again after that. */
+  readonly forMs: number;
+}
+
+/** What became of one connection of an attacker. */
+export interface Attempt {
+  readonly sort: Sort;
   /** By which the server knows it too: who does not read does not see that the server has closed it. */
   readonly localPort: number;
   /** Epoch milliseconds. */
   readonly since: number;
-  /** Resolves when the attacker sees its end, which one who does not read never does. */
-  readonly ended: Promise<void>;
-  /** The attacker goes. */
-  leave(): void;
 }
 
-/** Begins one. @throws when the server takes no connection */
-export async function attack(sort: Sort, port: number): Promise<Attack> {
+/** Each attacker begins again when it is let go, for as long as the attack lasts. Gives all connections that were made. */
+export async function besiege({ port, count, forMs }: Orders): Promise<readonly Attempt[]> {
+  const endsAt = performance.now() + forMs;
+  const sorts = Object.entries(count) as [Sort, number][];
+  const attackers = sorts.flatMap(([sort, size]) => Array.from({ length: size }, () => sort));
+  const attempts: Attempt[] = [];
+  await Promise.all(
+    attackers.map(async (sort, index) => {
+      await sleep((place(index, attackers.length) / ARRIVE_PER_SECOND) * 1_000);
+      for (let isFirst = true; isFirst || performance.now() < endsAt; isFirst = false) {
+        if (!isFirst) await sleep(AGAIN_AFTER_MS);
+        const socket = await attack(sort, port).catch(() => null);
+        if (socket !== null) attempts.push({ sort, localPort: socket.localPort ?? 0, since: Date.now() });
+        const over = sleep(Math.max(0, endsAt - performance.now()));
+        // Who does not read never sees its end.
+        await Promise.race([socket && new Promise((resolve) => socket.once("close", resolve)), over]);
+      }
+    }),
+  );
+  return attempts;
+}
+
+/** Sorts come mixed: 7,919 is a prime, so that each place is taken once. */
+const place = (index: number, count: number) => (index * 7_919) % count;
+
+/** @throws when the server takes no connection */
+async function attack(sort: Sort, port: number): Promise<Socket> {
   const socket = connect(port, "127.0.0.1").setNoDelay(true);
   await once(socket, "connect");
   let answered = false;
   socket.once("data", () => {
     answered = true;
   });
-  const ended = new Promise<void>((resolve) => socket.on("error", () => {}).once("close", () => resolve()));
-  const { localPort = 0 } = socket;
+  socket.on("error", () => {});
   void COURSES[sort]({ socket, isClosed: () => socket.destroyed, isAnswered: () => answered });
-  return { localPort, since: Date.now(), ended, leave: () => void socket.destroy() };
+  return socket;
+}
+
+/** A server that does nothing and that nobody attacks: how late its answers are is the machine's own doing. */
+export function bystander(): Promise<number> {
+  const server = createServer((request, response) => void request.resume().once("end", () => response.end()));
+  return listenOnLoopback(server);
 }
 
 function headOf(framing: string, tenant: string = TENANT): string {

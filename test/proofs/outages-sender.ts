@@ -1,5 +1,5 @@
 /** The sending side of an application: a token, webhook secrets, messages to ordinary and to magic recipients. */
-import type { Emulator } from "../../../src/emulator/index.ts";
+import type { Emulator } from "../../src/emulator/index.ts";
 
 const TOKEN_LIFE_MS = 3_600_000;
 

@@ -1,13 +1,12 @@
 /** One siege: a server, its attackers, the traffic that goes on beside them, and what was wrong in the end. */
-import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { Asked } from "../asked.ts";
-import { breachesOf, breachLines } from "../history.ts";
-import { contentsOf } from "../sqlite-inbox.ts";
-import { MEMORY_DISK } from "../../support/memory-disk.ts";
-import type { Attempt, Orders } from "./attackers-child.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
+import { breachesOf, breachLines } from "./history.ts";
+import { contentsOf } from "./inbox.ts";
+import { Asked, compiled, worker } from "./process.ts";
+import { inFolder, within } from "./programme.ts";
+import type { Attempt, Orders } from "./slow-attacks.ts";
 import {
   type Adapter,
   type Connected,
@@ -16,9 +15,9 @@ import {
   type Memory,
   type ServerOptions,
   type Sort,
-} from "./besieged.ts";
-import { MODE_COUNT, SlowHttpTest } from "./slowhttptest.ts";
-import { Traffic } from "./traffic.ts";
+} from "./slow-besieged.ts";
+import { MODE_COUNT, SlowHttpTest } from "./slow-slowhttptest.ts";
+import { Traffic } from "./slow-traffic.ts";
 
 const CALM_MS = 1_000;
 const LOOK_EVERY_MS = 100;
@@ -65,52 +64,48 @@ export interface Outcome {
   readonly held: ReadonlyMap<string, number>;
 }
 
-export async function siege(plan: Plan): Promise<Outcome> {
-  const folder = mkdtempSync(join(MEMORY_DISK, "oncehook-slow-"));
-  const path = join(folder, "inbox.db");
-  const server = new Asked(program("child"), {
-    adapter: plan.adapter,
-    path,
-    flaw: plan.flaw,
-    bodies: "small",
-  } satisfies ServerOptions);
-  const attackers = new Asked(program("attackers-child"), {});
-  try {
-    return await besiege(plan, { server, attackers, path });
-  } finally {
-    await Promise.all([server.kill(), attackers.kill()]);
-    rmSync(folder, { recursive: true, force: true });
-  }
+export function siege(plan: Plan): Promise<Outcome> {
+  return inFolder(async (folder) => {
+    const path = join(folder, "inbox.db");
+    const { adapter, flaw } = plan;
+    const options: ServerOptions = { adapter, path, flaw, bodies: "small" };
+    const server = new Asked(compiled("slow-child.js"), options);
+    try {
+      return await besiege(plan, server, path);
+    } finally {
+      await server.kill();
+    }
+  }, MEMORY_DISK);
 }
 
-interface Field {
-  readonly server: Asked;
-  readonly attackers: Asked;
-  readonly path: string;
+/** The attackers' process, whose end is the end of all their connections. */
+export function attackers(): { besiege(orders: Orders): Promise<readonly Attempt[]>; end(): Promise<unknown> } {
+  const process = worker("slow-attacks.js", "besiege");
+  return { besiege: (orders) => process.ask<readonly Attempt[]>("work", orders), end: () => process.kill() };
 }
 
-async function besiege(plan: Plan, { server, attackers, path }: Field): Promise<Outcome> {
+async function besiege(plan: Plan, server: Asked, path: string): Promise<Outcome> {
   const port = await server.ask<number>("listen");
   const traffic = new Traffic(port);
   const elsewhere = new Traffic(plan.bystanderPort);
-  for (const each of [traffic, elsewhere]) each.begin();
   await sleep(CALM_MS);
   await server.ask("idle");
   for (const { waits } of [traffic, elsewhere]) waits.length = 0;
   const foreign = new SlowHttpTest(port, plan.foreign, plan.forMs);
-  await attackers.ask("besiege", { port, count: plan.count, forMs: plan.forMs } satisfies Orders);
+  const attacking = attackers();
+  const attempts = await attacking.besiege({ port, count: plan.count, forMs: plan.forMs });
   await foreign.stop();
   const stillOpen = await letGo(server, traffic, plan);
   await Promise.all([traffic.finish(), elsewhere.finish()]);
-  await handled(server);
+  // What is still pending after its time will be missed in the inbox.
+  await within(HANDLED_WITHIN_MS, async () => (await server.ask<number>("pending")) === 0, LOOK_EVERY_MS);
 
-  const { attempts } = await attackers.ask<{ attempts: readonly Attempt[] }>("attempts");
   const ended = await server.ask<Connected[]>("held");
   const memory = await server.ask<Memory>("memory");
-  await attackers.end();
-  const attacking = [...ended, ...stillOpen].filter(({ port: side }) => !traffic.ports.has(side));
-  const held = longest(attacking, attempts);
-  const strange = await server.end();
+  await attacking.end();
+  const theirs = [...ended, ...stillOpen].filter(({ port: side }) => !traffic.ports.has(side));
+  const held = longest(theirs, attempts);
+  const strange = await server.stop();
   const times = { p99Ms: traffic.p99Ms, bystanderP99Ms: elsewhere.p99Ms };
   const found = [
     ...refusals(traffic),
@@ -120,7 +115,7 @@ async function besiege(plan: Plan, { server, attackers, path }: Field): Promise<
     ...[...strange, ...missing(traffic, path)].map((line) => ({ kind: "history", line }) as const),
     ...idlers(plan, attempts),
   ];
-  return { ...times, found, delivered: traffic.acknowledged.length, memory, held, attempts: attempts.length };
+  return { ...times, found, delivered: traffic.sender.acknowledged.size, memory, held, attempts: attempts.length };
 }
 
 /** How often the time for letting go is granted on a busy machine: a careless front must be seen to hold connections on any. */
@@ -137,12 +132,6 @@ async function letGo(server: Asked, traffic: Traffic, plan: Plan): Promise<reado
     if (open.length === 0 || performance.now() > deadline) return open;
     await sleep(LOOK_EVERY_MS);
   }
-}
-
-/** Waits until nothing is pending, or should be: what still is will be missed in the inbox. */
-async function handled(server: Asked): Promise<void> {
-  const deadline = performance.now() + HANDLED_WITHIN_MS;
-  while ((await server.ask<number>("pending")) > 0 && performance.now() < deadline) await sleep(LOOK_EVERY_MS);
 }
 
 /** By the sort of attacker whose connection each is; what is nobody's is slowhttptest's. */
@@ -172,8 +161,10 @@ function sortsOf(connections: readonly Connected[], attempts: readonly Attempt[]
 /** The same for a connection that was still open and has ended since. */
 const nameOf = ({ port, since }: Connected) => `${port} ${since}`;
 
-function refusals({ statuses }: Traffic): Outcome["found"] {
-  const others = [...statuses].filter(([status]) => status < 200 || status >= 300);
+function refusals({ sender }: Traffic): Outcome["found"] {
+  const counts = new Map<number, number>();
+  for (const { status } of sender.answers) counts.set(status, (counts.get(status) ?? 0) + 1);
+  const others = [...counts].filter(([status]) => status < 200 || status >= 300);
   return others.map(([status, count]) => ({
     kind: "refused",
     line: `${count} signed deliveries were answered with ${status || "nothing"}`,
@@ -208,7 +199,7 @@ function clingers(held: ReadonlyMap<string, number>, patience: number): Outcome[
   });
 }
 
-function missing({ sent, acknowledged }: Traffic, path: string): readonly string[] {
+function missing({ sender: { sent, acknowledged } }: Traffic, path: string): readonly string[] {
   const { effects, stored, integrity } = contentsOf(path);
   const known = { sent, forged: [], acknowledged, replayed: [], effects, stored };
   const breaches = breachesOf({ ...known, moment: "ended", everyHandlerWrites: true });
@@ -222,6 +213,3 @@ function idlers({ count }: Plan, attempts: readonly Attempt[]): Outcome["found"]
     return came >= wanted ? [] : [{ kind: "idle attackers", line: `of ${wanted} times ${sort} came ${came}` } as const];
   });
 }
-
-/** Beside this file, where it was compiled to. */
-const program = (name: string) => fileURLToPath(new URL(`./${name}.js`, import.meta.url));

@@ -4,26 +4,24 @@ import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import express from "express";
 import fastify from "fastify";
-import { expressWebhook } from "../../../adapters/express.ts";
-import { fastifyWebhook } from "../../../adapters/fastify.ts";
-import { nodeWebhook } from "../../../adapters/node.ts";
-import { createReceiver, type Keyring, type KeyringContext } from "../../../src/index.ts";
-import { silentLogger } from "../../../src/internal/logger.ts";
-import { github } from "../../../src/presets/index.ts";
-import { sqliteStore } from "../../../src/stores/sqlite.ts";
-import { TEST_SECRET, TEST_SECRETS } from "../../../src/testing/index.ts";
-import { answering } from "../asked.ts";
-import { makeEffectTable, writeEffect } from "../sqlite-inbox.ts";
-import { endServer, listenOnLoopback } from "../../support/loopback.ts";
-import { type Connected, LOOK_UP_MS, type Memory, type ServerOptions, TENANT, TIMEOUTS } from "./besieged.ts";
+import { expressWebhook } from "../../adapters/express.ts";
+import { fastifyWebhook } from "../../adapters/fastify.ts";
+import { nodeWebhook } from "../../adapters/node.ts";
+import { createReceiver, type HandlerContext, type Keyring, type KeyringContext } from "../../src/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { github } from "../../src/presets/index.ts";
+import { TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
+import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { carelessly } from "./careless.ts";
+import { commitEffect, storeAt } from "./inbox.ts";
+import { answering, givenOptions } from "./process.ts";
+import { type Connected, LOOK_UP_MS, type Memory, type ServerOptions, TENANT, TIMEOUTS } from "./slow-besieged.ts";
 
 const MIB = 1024 * 1024;
 const SAMPLE_EVERY_MS = 50;
 
-const { adapter, path, flaw, bodies } = JSON.parse(process.argv[2] ?? "{}") as ServerOptions;
-const store = sqliteStore(path, { onOpen: makeEffectTable, minFreeBytes: 0 });
-// The largest bodies that can be allowed are the hardest on memory.
+const { adapter, path, flaw, bodies } = givenOptions<ServerOptions>();
+const store = storeAt({ path });
 const known: Keyring = { current: { secret: TEST_SECRET, apiClientId: "apc_1" } };
 
 async function secrets({ tenant }: KeyringContext): Promise<Keyring | undefined> {
@@ -33,10 +31,10 @@ async function secrets({ tenant }: KeyringContext): Promise<Keyring | undefined>
 }
 const tenant = ({ url = "" }: { url?: string | undefined }) => url.split("/").at(-1) ?? "";
 
+const handle = (_event: unknown, ctx: HandlerContext<never>) => commitEffect(ctx, { path });
 const service = () =>
-  createReceiver({ secrets, store, logger: silentLogger, maxBodyBytes: MIB })
-    .onAny((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)))
-    .onLate((_event, ctx) => ctx.commit((db) => writeEffect(db, ctx)));
+  // The largest bodies that can be allowed are the hardest on memory.
+  createReceiver({ secrets, store, logger: silentLogger, maxBodyBytes: MIB }).onAny(handle).onLate(handle);
 const large = () =>
   createReceiver({ source: github({ secrets: TEST_SECRETS.github }), store, logger: silentLogger }).onAny(() => {});
 const receiver = bodies === "large" ? large() : service();
@@ -68,10 +66,9 @@ function watch(socket: Socket): void {
   });
 }
 
-const heldSince = (connection: Omit<Connected, "ms">): Connected => ({
-  ...connection,
-  ms: Date.now() - connection.since,
-});
+function heldSince(connection: Omit<Connected, "ms">): Connected {
+  return { ...connection, ms: Date.now() - connection.since };
+}
 
 const rss = () => Math.round(process.memoryUsage.rss() / MIB);
 let memory: Memory = { idle: rss(), peak: rss() };

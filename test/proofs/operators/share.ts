@@ -1,6 +1,5 @@
-/** Worlds and the doors of the inspector, in a process of their own. */
+/** A process's share: worlds, and the doors of the inspector. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { answerWith } from "../apart.ts";
 import { knockAtDoors } from "./doors.ts";
 import { type Counts, runWorld } from "./world.ts";
 
@@ -20,7 +19,7 @@ export interface Result {
 /** Of a world, on a busy machine too. */
 const LONGEST_MS = 60_000;
 
-await answerWith(async ({ seeds, knocks }: Share): Promise<Result> => {
+export async function runShare({ seeds, knocks }: Share): Promise<Result> {
   const problems: string[] = [];
   const counts: Counts[] = [];
   const doors = knocks ? await inTime(knockAtDoors()) : { problems: [], requests: 0 };
@@ -32,7 +31,7 @@ await answerWith(async ({ seeds, knocks }: Share): Promise<Result> => {
     counts.push(world.counts);
   }
   return { problems, counts, requests: doors?.requests ?? 0 };
-});
+}
 
 /** Null when it takes too long. */
 function inTime<T>(work: Promise<T>): Promise<T | null> {
