@@ -7,7 +7,7 @@ import { createEmulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { fixtures, lifecycle, seededRandom, shuffled, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
 import { holdRows } from "../examples/holding.ts";
-import { connect } from "../proofs/outages-sender.ts";
+import { connect } from "../proofs/application.ts";
 import { findings, type HandledRow, verdictOn } from "../proofs/ledger.ts";
 import { sql } from "../postgres/place.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";

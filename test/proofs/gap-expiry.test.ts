@@ -11,7 +11,7 @@ import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, seededRandom } from "../../src/testing/index.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
-import { connect } from "./outages-sender.ts";
+import { connect } from "./application.ts";
 
 const SECRET = "one-secret-for-both-sides-of-32-b";
 const MINUTE_MS = 60_000;

@@ -6,6 +6,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { TEST_SECRET } from "../../src/testing/index.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
 import { freePort } from "../support/free-port.ts";
+import { DELIVERY_FAULTS, sendOne } from "./application.ts";
 import { Look } from "./inbox.ts";
 import { ATTEMPT_TIMEOUT_MS, type Front, openFront } from "./machines-front.ts";
 import { countsOf, findings, judge, type SkippedGap, type Verdict } from "./machines-judge.ts";
@@ -52,13 +53,9 @@ const HANDLER_MS = 20;
 const HANDLER_LIMIT_MS = 1_000;
 
 const MANY_FAULTS: readonly FaultRule[] = [
-  { match: { webhook: true }, action: { type: "duplicate" }, probability: 0.15 },
-  { match: { webhook: true }, action: { type: "reorder" }, probability: 0.15 },
-  { match: { webhook: true }, action: { type: "delay", ms: 2 * MINUTE_MS }, probability: 0.1 },
+  ...DELIVERY_FAULTS,
   { match: { webhook: true }, action: { type: "drop" }, probability: 0.005 },
 ];
-/** Every tenth recipient is special: twice, reversed, failing in three ways, answering, 90 minutes late. */
-const SPECIAL = ["05", "06", "01", "02", "03", "08", "07"].map((end) => `+150055500${end}`);
 
 export const acrossMachines: Programme = {
   name: "machines",
@@ -296,12 +293,7 @@ async function sendAll({ run, client, emulator }: Scene): Promise<void> {
   const startedAt = performance.now();
   for (let number = 0; number < run.messages; number++) {
     await sleep(Math.max(0, startedAt + (number * 1_000) / run.pace - performance.now()));
-    const special = number % 10 === 0 ? SPECIAL[(number / 10) % SPECIAL.length] : undefined;
-    const to = special ?? "+14155550123";
-    const sendFrom = senders[number % senders.length] ?? full;
-    const message = { sendFrom, to: [to], messageType: "SMS", text: "hello" } as const;
-    const sent = await client.messages.send({ ...message, externalReference: `order-${number}` });
-    sent.throwIfRejected();
+    await sendOne(client, number, senders[number % senders.length] ?? full);
   }
 }
 
