@@ -5,8 +5,8 @@
  */
 import { beforeEach, describe, expect, it } from "vitest";
 import { needs } from "./needs.ts";
-import { forwardThroughOutages } from "./outages.ts";
-import { problemsOf } from "./programme.ts";
+import { forwardThroughOutages } from "../proofs/forward-outages.ts";
+import { problemsOf } from "../proofs/forward.ts";
 import { NATS, REDIS } from "./services.ts";
 
 describe("forwarding to JetStream and BullMQ through outages", () => {

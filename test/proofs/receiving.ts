@@ -99,7 +99,7 @@ const WORDS: Readonly<Record<string, (ctx: HandlerContext<never>) => unknown>> =
   flaky: ({ attempt }) => attempt === 1 && Promise.reject(new RetryAfter(AGAIN_AFTER_MS)),
 };
 
-export function wordsOf(event: object): string[] {
+function wordsOf(event: object): string[] {
   return "messageId" in event && typeof event.messageId === "string" ? event.messageId.split("-") : [];
 }
 

@@ -10,7 +10,7 @@ import { isOfStripe, otherIdentity, pushDelivery, type SourceName } from "./sour
 
 const FORGERS_SECRET = "a-secret-that-nobody-configured-";
 /** What a delivery is answered with by a process that is gone. */
-export const UNANSWERED: Answered = { status: 0, outcome: "" };
+const UNANSWERED: Answered = { status: 0, outcome: "" };
 
 export interface Delivery {
   readonly source: SourceName;

@@ -1,7 +1,7 @@
 /** Rotations under load in short: a few messages. `npm run prove -- rotations --full` rotates 50 times under 200 events/s. */
 import { describe, expect, it } from "vitest";
-import { problemsOf } from "./programme.ts";
-import { rotateUnderLoad } from "./trial.ts";
+import { problemsOf } from "../proofs/rotations.ts";
+import { rotateUnderLoad } from "../proofs/rotations-trial.ts";
 
 const EVENTS_PER_SECOND = 24;
 

@@ -3,8 +3,8 @@ import { randomBytes } from "node:crypto";
 import { sleep } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { rotateSecret } from "../../src/rotation/index.ts";
-import { type Verdict, verdictOn } from "../proofs/ledger.ts";
-import { createScene, type Scene, type Signing } from "./scene.ts";
+import { type Verdict, verdictOn } from "./ledger.ts";
+import { createScene, type Scene, type Signing } from "./rotations-scene.ts";
 
 export interface Trial {
   readonly signing: Signing;

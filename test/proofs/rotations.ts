@@ -1,9 +1,9 @@
 /** `npm run prove -- rotations`: rotations under load, in all readings of how the service signs meanwhile; and a careless one. */
 import { availableParallelism } from "node:os";
-import { countsOf, findings } from "../proofs/ledger.ts";
-import { apart } from "../proofs/process.ts";
-import { inTurn, type Programme, type Proof } from "../proofs/programme.ts";
-import type { Outcome, Trial } from "./trial.ts";
+import { countsOf, findings } from "./ledger.ts";
+import { apart } from "./process.ts";
+import { inTurn, type Programme, type Proof } from "./programme.ts";
+import type { Outcome, Trial } from "./rotations-trial.ts";
 
 const EVENTS_PER_SECOND = 200;
 const SHORT = 2;
@@ -22,7 +22,7 @@ export const rotations: Programme = {
     const trials = small ? trialsOf(1).slice(0, SMALL) : trialsOf(full ? FULL : SHORT);
     await inTurn(trials, availableParallelism(), async (trial) => {
       const name = nameOf(trial);
-      const answer = await apart<Outcome>("../rotation/trial.js", "rotateUnderLoad", trial);
+      const answer = await apart<Outcome>("rotations-trial.js", "rotateUnderLoad", trial);
       say(`${name.padEnd(20)} ${"error" in answer ? answer.error : lineOf(answer.outcome)}`);
       const found = "error" in answer ? [answer.error] : problemsOf(answer.outcome, trial);
       problems.push(...found.map((problem) => `${name}: ${problem}`));

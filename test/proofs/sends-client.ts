@@ -1,7 +1,7 @@
 /** The sender that is put to the test: our own client, in a hurry. */
 import { createClient } from "../../src/client/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import type { Sender, Target } from "./sends.ts";
+import type { Sender, Target } from "./sends-run.ts";
 
 /** Gives up an attempt after `timeoutMs`, so that silent ones take little time; everything else as any user has it. */
 export function clientSender(timeoutMs: number): (target: Target) => Sender {

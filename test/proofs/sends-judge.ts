@@ -1,6 +1,6 @@
 /** Whether a run of sends kept the promise: one message per recipient and key, whatever happened on the way. */
 import { ServiceError } from "../../src/client/index.ts";
-import { type Evidence, keyOf, type Ledger, placeOf, type Sent } from "./sends.ts";
+import { type Evidence, keyOf, type Ledger, placeOf, type Sent } from "./sends-run.ts";
 
 /** The first request, two retries, and one after a 401. */
 const MOST_ATTEMPTS = 4;

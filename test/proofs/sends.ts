@@ -1,7 +1,7 @@
 /** `npm run prove -- sends`: 2,000 sends over connections that break before and after the commit; `--full` 50,000. */
-import type { Programme, Proof } from "../proofs/programme.ts";
-import { FAULTS, type ProxiedCall } from "./fault-proxy.ts";
-import { type Evidence, runSends } from "./sends.ts";
+import type { Programme, Proof } from "./programme.ts";
+import { FAULTS, type ProxiedCall } from "../client/fault-proxy.ts";
+import { type Evidence, runSends } from "./sends-run.ts";
 import { clientSender } from "./sends-client.ts";
 import { judge } from "./sends-judge.ts";
 

@@ -2,7 +2,7 @@
 import type { SendOptions, SendRequest, SendResult } from "../../src/client/index.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { type FaultProxy, type ProxiedCall, seededFaults, startFaultProxy } from "./fault-proxy.ts";
+import { type FaultProxy, type ProxiedCall, seededFaults, startFaultProxy } from "../client/fault-proxy.ts";
 
 /** Sends once, however many requests that takes. */
 export type Sender = (

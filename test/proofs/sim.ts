@@ -1,10 +1,10 @@
 /** `npm run prove -- sim`: small worlds in which everything goes wrong, each from a seed that repeats it; `SEED=n` tells that one's story. */
-import { apart } from "../process.ts";
-import { inTurn, type Programme, type Proof, seedOr, summed, type Terms } from "../programme.ts";
-import { serverOrNot } from "../server.ts";
-import { FLAWS, type Flaw } from "./flaws.ts";
-import { runManyLanes, runRates, runSeed } from "./seeds.ts";
-import type { Stretch, StretchReport } from "./stretch.ts";
+import { apart } from "./process.ts";
+import { inTurn, type Programme, type Proof, seedOr, summed, type Terms } from "./programme.ts";
+import { serverOrNot } from "./server.ts";
+import { FLAWS, type Flaw } from "./sim/flaws.ts";
+import { runManyLanes, runRates, runSeed } from "./sim/seeds.ts";
+import type { Stretch, StretchReport } from "./sim/stretch.ts";
 
 const SHORT = 20_000;
 const SMALL = 400;
