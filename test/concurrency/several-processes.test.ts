@@ -47,7 +47,9 @@ describe("four processes on one inbox", () => {
         const tooLate = missing.filter((_, index) => index % 2 === 0);
         const inTime = all.map((events) => events.filter((event) => !missing.includes(event)));
         const old = Array.from({ length: OLD / 2 }, (_, index) =>
-          message(`gap-old-${2 * index}`).slice(1).map((event) => deliveryOf(event)),
+          message(`gap-old-${2 * index}`)
+            .slice(1)
+            .map((event) => deliveryOf(event)),
         );
         const mixed = inTime.flatMap((events, index) => (old[index] === undefined ? [events] : [events, old[index]]));
         const first = await send(spread(mixed, children, SEED));

@@ -8,9 +8,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { fixtures } from "../../src/testing/index.ts";
-import { contextOf } from "../stores/sqlite-turns.ts";
 import { deliver, FLAWLESS, pathOf, withFamily } from "../proofs/family.ts";
 import type { Asked } from "../proofs/process.ts";
+import { contextOf } from "../stores/sqlite-turns.ts";
 
 const HANDLED = "select count(*) from {effect}";
 

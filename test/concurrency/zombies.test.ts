@@ -31,12 +31,10 @@ async function stopOnce(family: Family, messageId: string): Promise<void> {
   const delivered = deliver(messageId);
   await until("a process stands still", () => zombie() !== undefined);
   const attempts = () =>
-    family.number(
-      "select e.attempts from {event} e join {lane} l on l.id = e.lane where l.message = ?",
-      messageId,
-    );
+    family.number("select e.attempts from {event} e join {lane} l on l.id = e.lane where l.message = ?", messageId);
   await until("another has its event", async () => (await attempts()) >= 2);
-  if (!messageId.includes("slower")) await until("another has handled it", async () => (await effects(messageId)) === 1);
+  if (!messageId.includes("slower"))
+    await until("another has handled it", async () => (await effects(messageId)) === 1);
   zombie()?.process.kill("SIGCONT");
   expect((await delivered).map(({ status }) => status)).toEqual([200, 200]);
   await until("it is handled", async () => (await effects(messageId)) >= 1);

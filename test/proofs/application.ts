@@ -41,8 +41,7 @@ export function connect(emulator: Emulator, options: Partial<ClientOptions> = {}
     },
     async send(number) {
       await sendOne(client, number, full);
-      if (number % 10 === 5)
-        emulator.control.inbound({ to: full, from: "+14155550124", body: `answer ${number}` });
+      if (number % 10 === 5) emulator.control.inbound({ to: full, from: "+14155550124", body: `answer ${number}` });
     },
   };
 }

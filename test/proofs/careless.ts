@@ -40,9 +40,7 @@ export function checkingThenInserting(path: string): { readonly listener: Reques
     const body = await bytesOf(incoming);
     const name = (incoming.url ?? "").slice(1);
     const isService = name === "" || name === "messages";
-    const identity = isService
-      ? eventIdentity(JSON.parse(`${body}`), body)
-      : otherIdentity(name as OtherSource, body);
+    const identity = isService ? eventIdentity(JSON.parse(`${body}`), body) : otherIdentity(name as OtherSource, body);
     const isKnown = find.get(identity) !== undefined;
     await sleep(NAIVE_WORK_MS);
     if (!isKnown) insert.run(identity, identity);

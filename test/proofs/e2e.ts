@@ -1,10 +1,10 @@
 /** `npm run prove -- e2e`: client, service and receiver at work together under every reading of how deliveries are signed. */
 import { availableParallelism } from "node:os";
+import { ALL_READINGS, nameOf, SOME_READINGS } from "./end-to-end/readings.ts";
+import type { Outcome, Run } from "./end-to-end/run.ts";
 import { countsOf, findings } from "./ledger.ts";
 import { type Answer, apart } from "./process.ts";
 import { inTurn, missingFrom, type Programme, type Proof } from "./programme.ts";
-import { ALL_READINGS, nameOf, SOME_READINGS } from "./end-to-end/readings.ts";
-import type { Outcome, Run } from "./end-to-end/run.ts";
 
 const SHORT = 100;
 const FULL = 200;

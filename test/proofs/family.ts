@@ -326,10 +326,6 @@ export async function fillWithOld(place: Place, count: number): Promise<void> {
 }
 
 /** Waits for other processes; fails after `timeoutMs`. */
-export async function until(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  timeoutMs = 15_000,
-): Promise<void> {
+export async function until(what: string, holds: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
   if (!(await within(timeoutMs, holds, 10))) throw new Error(`Waited ${timeoutMs} ms in vain: ${what}.`);
 }

@@ -11,10 +11,10 @@ import { forward, type Publisher } from "../../src/forward/index.ts";
 import { createReceiver, type Receiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { connect } from "./application.ts";
 import { type EngineBehindProxy, openBullmq, openJetStream } from "../forward/engines.ts";
 import { type Faults, faultsAmong, nameOf } from "../forward/held.ts";
 import { hurried } from "../forward/hurried.ts";
+import { connect } from "./application.ts";
 
 export interface Arrival {
   readonly events: number;

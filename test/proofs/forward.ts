@@ -1,7 +1,8 @@
 /** `npm run prove -- forward`: what the emulator sends, through outages of everything, arrives once in JetStream and in BullMQ. */
-import type { Programme, Proof } from "./programme.ts";
-import { type Arrival, forwardThroughOutages } from "./forward-outages.ts";
+
 import { answers, NATS, REDIS } from "../forward/services.ts";
+import { type Arrival, forwardThroughOutages } from "./forward-outages.ts";
+import type { Programme, Proof } from "./programme.ts";
 
 const SHORT = 200;
 const FULL = 10_000;

@@ -1,7 +1,5 @@
 /** `npm run prove -- fuzz`: 1,000,000 forged, generated and hostile requests (`--full` 80,000,000): none is taken, none does harm. */
 import { availableParallelism } from "node:os";
-import { type Answer, apart } from "./process.ts";
-import { inTurn, type Programme, type Proof, seedOr, sizeOf, type Terms } from "./programme.ts";
 import { FLAWS, type Flaw } from "./fuzz/flaws.ts";
 import { fuzzGuided, type GuidedOutcome } from "./fuzz/guided.ts";
 import { JSON_KINDS } from "./fuzz/json-case.ts";
@@ -9,6 +7,8 @@ import { MUTATED_KINDS } from "./fuzz/mutated.ts";
 import { refuseNoSecrets } from "./fuzz/no-secrets.ts";
 import { refuseForgedPresets } from "./fuzz/presets.ts";
 import type { Counts, Outcome, Share } from "./fuzz/share.ts";
+import { type Answer, apart } from "./process.ts";
+import { inTurn, type Programme, type Proof, seedOr, sizeOf, type Terms } from "./programme.ts";
 
 const COUNTS = {
   small: { mutated: 16_000, generated: 400, json: 1_600, http: 800 },

@@ -172,7 +172,7 @@ export function endOf({ state, outcome }: { readonly state: string; readonly out
 function* lost({ acknowledged, stored, pruned = [] }: History): Iterable<Breach> {
   const kept = new Set(pruned);
   for (const { identity } of stored) kept.add(identity);
-  for (const identity of new Set(acknowledged)) 
+  for (const identity of new Set(acknowledged))
     if (!kept.has(identity)) yield { kind: "lost", identity, event: identity };
 }
 
@@ -259,8 +259,7 @@ function* notLate({ effects, stored, pruned }: History): Iterable<Breach> {
     if (effect.late && !effect.replay && before <= effect.sequence) yield breach("not late", effect);
   }
   for (const [index, row] of stored.entries()) {
-    if (row.state === "late" && (highestBefore[index] ?? 0) <= row.sequence)
-      yield breach("not late", row);
+    if (row.state === "late" && (highestBefore[index] ?? 0) <= row.sequence) yield breach("not late", row);
   }
 }
 
@@ -278,7 +277,8 @@ function* unsent({ sent, forged, acknowledged, effects, stored }: History): Iter
     ...[...new Set(acknowledged)].map((identity) => ({ identity, event: `${identity} is acknowledged` })),
   ] as readonly { readonly identity: string; readonly marker?: string; readonly event: string }[];
   for (const { identity, marker, event } of seen) {
-    if (nobodys.has(identity) || (marker !== undefined && nobodys.has(marker))) yield { kind: "forged", identity, event };
+    if (nobodys.has(identity) || (marker !== undefined && nobodys.has(marker)))
+      yield { kind: "forged", identity, event };
     else if (!known.has(identity)) yield { kind: "phantom", identity, event };
   }
 }

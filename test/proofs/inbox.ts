@@ -32,10 +32,11 @@ export interface EffectRow extends HandledEffect {
 /** What a handler knows without the inbox, and columns besides those of every programme. */
 export type OwnEffect = Partial<HandledEffect & Pick<EffectRow, "by" | "wrong">>;
 
-const COLUMNS = "identity, message, sequence, attempt, late, replay, pid, event, at, process, wrong";
-const TYPES = `identity text, message text, sequence int, attempt int, late boolean, replay boolean, pid int, event int, at float8,
-  process text, wrong text`;
-const READ = `select identity, message as "messageId", sequence, attempt, late, replay, pid, event, at, process as "by", wrong from`;
+const COLUMNS = "identity, message, sequence, attempt, late, replay, marker, pid, event, at, process, wrong";
+const TYPES = `identity text, message text, sequence int, attempt int, late boolean, replay boolean, marker text, pid int, event int,
+  at float8, process text, wrong text`;
+const READ = `select identity, message as "messageId", sequence, attempt, late, replay, marker, pid, event, at, process as "by", wrong
+  from`;
 /** Of the programme's own connections, which it does not cut. */
 export const OWN_NAME = "programme";
 const PAGE = 1_000;
@@ -55,9 +56,14 @@ export function effectStatement(
   own: OwnEffect = {},
 ): EffectStatement {
   const { by = "", wrong = null, ...known } = own;
-  const { identity, messageId, sequence, attempt, late, replay } = effectOf(ctx, known);
-  const { eventId } = ctx.meta;
-  const values = [identity, messageId, sequence, attempt, late, replay, process.pid, eventId, Date.now(), by, wrong];
+  const facts = { pid: process.pid, event: ctx.meta.eventId, at: Date.now(), by, wrong };
+  return rowStatement(place, { ...effectOf(ctx, known), ...facts });
+}
+
+export function rowStatement(place: Place | "sqlite", row: HandledEffect & Partial<EffectRow>): EffectStatement {
+  const { identity, messageId, sequence, attempt, late, replay, marker = null } = row;
+  const { pid = 0, event = 0, at = 0, by = "", wrong = null } = row;
+  const values = [identity, messageId, sequence, attempt, late, replay, marker, pid, event, at, by, wrong];
   if (place === "sqlite" || "path" in place) {
     const bindable = values.map((value) => (typeof value === "boolean" ? Number(value) : value));
     return { text: `insert into effect (${COLUMNS}) values (${values.map(() => "?")})`, values: bindable };
@@ -140,9 +146,9 @@ export function contentsAsLeft(path: string, folder: string): Contents {
   return contentsOf(copy);
 }
 
-/** SQLite has no booleans. */
-function asWritten({ late, replay, ...row }: EffectRow): EffectRow {
-  return { ...row, late: Boolean(late), replay: Boolean(replay) };
+/** SQLite has no booleans, and a row without a marker hides none. */
+function asWritten({ late, replay, marker, ...row }: EffectRow): EffectRow {
+  return { ...row, late: Boolean(late), replay: Boolean(replay), ...(typeof marker === "string" && { marker }) };
 }
 
 interface EventRow {
@@ -187,9 +193,7 @@ export class Look {
   constructor(place: Place) {
     this.place = place;
     const isOnServer = "url" in place;
-    this.#pool = isOnServer
-      ? new pg.Pool({ connectionString: place.url, max: 2, application_name: OWN_NAME })
-      : null;
+    this.#pool = isOnServer ? new pg.Pool({ connectionString: place.url, max: 2, application_name: OWN_NAME }) : null;
     // The server may be restarted under it.
     this.#pool?.on("error", () => {});
   }
@@ -229,12 +233,18 @@ export class Look {
 
   /** Resolves when no event is pending and at least `least` are stored; with false when that takes too long. */
   async settled(timeoutMs: number, least = 0): Promise<boolean> {
-    const sql = "select (select count(*) from {event}) as stored, (select count(*) from {event} where state = 0) as pending";
+    const sql =
+      "select (select count(*) from {event}) as stored, (select count(*) from {event} where state = 0) as pending";
     for (const deadline = performance.now() + timeoutMs; performance.now() < deadline; await sleep(50)) {
       const [row] = await this.rows<{ stored: string; pending: string }>(sql).catch(() => []);
       if (row !== undefined && Number(row.pending) === 0 && Number(row.stored) >= least) return true;
     }
     return false;
+  }
+
+  /** In the order in which they were committed. */
+  async effects(): Promise<readonly EffectRow[]> {
+    return (await this.rows<EffectRow & pg.QueryResultRow>(`${READ} {effect} order by id`)).map(asWritten);
   }
 
   async contents(): Promise<Contents> {
@@ -248,7 +258,7 @@ export class Look {
       after = page.next;
     }
     await inbox.close();
-    return { effects: await this.rows<EffectRow>(`${READ} {effect} order by id`), stored, integrity: "ok" };
+    return { effects: await this.effects(), stored, integrity: "ok" };
   }
 
   /** The tables on a server; of a file only the connection ends. */

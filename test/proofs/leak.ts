@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { setImmediate as nextRound } from "node:timers/promises";
 import * as api from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
-import type { Programme, Proof } from "./programme.ts";
 import { unheardControls } from "./leak/control.ts";
 import { Ears } from "./leak/ears.ts";
 import { ALL_MARKS } from "./leak/marks.ts";
@@ -13,6 +12,7 @@ import { askEverything, constructionErrors } from "./leak/operator.ts";
 import { requestOf } from "./leak/requests.ts";
 import { Paths, SCENES, type Scene } from "./leak/scenes.ts";
 import { hearProcess, hearTelemetry, watchReceiver } from "./leak/watching.ts";
+import type { Programme, Proof } from "./programme.ts";
 
 const SHORT = 10_000;
 const FULL = 100_000;

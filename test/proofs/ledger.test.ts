@@ -30,7 +30,9 @@ describe("verdictOn()", () => {
     const twice = (...more: readonly HandledRow[]) => verdictOn(ledger({}), [...more, ...HANDLED]).twice;
     expect(twice(QUEUED)).toEqual(["msg_1 1 message.queued"]);
     expect(twice(rowOf(ANSWER))).toEqual(["msg_in_1 0 message.inbound"]);
-    expect(twice({ message_id: "msg_9", sequence: 1, event_type: "message.queued" })).toEqual(["msg_9 1 message.queued"]);
+    expect(twice({ message_id: "msg_9", sequence: 1, event_type: "message.queued" })).toEqual([
+      "msg_9 1 message.queued",
+    ]);
   });
 
   it("sees an event behind a later one of its message", () => {
@@ -40,7 +42,9 @@ describe("verdictOn()", () => {
   });
 
   it("sees a delivery refused for its signature, also when a retry was taken", () => {
-    expect(verdictOn(ledger({ "event msg_1 3": [503, 401, 200] }), HANDLED).unverified).toEqual(["msg_1 3 message.delivery"]);
+    expect(verdictOn(ledger({ "event msg_1 3": [503, 401, 200] }), HANDLED).unverified).toEqual([
+      "msg_1 3 message.delivery",
+    ]);
     expect(verdictOn(ledger({ "event msg_1 3": [503, null, 200] }), HANDLED).unverified).toEqual([]);
   });
 

@@ -8,9 +8,9 @@ import { type PostgresServer, startPostgres } from "../postgres/server.ts";
 import { freePort } from "../support/free-port.ts";
 import { DELIVERY_FAULTS, sendOne } from "./application.ts";
 import { Look } from "./inbox.ts";
+import { type Watched, watched } from "./ledger.ts";
 import { ATTEMPT_TIMEOUT_MS, type Front, openFront } from "./machines-front.ts";
 import { countsOf, findings, judge, type SkippedGap, type Verdict } from "./machines-judge.ts";
-import { type Watched, watched } from "./ledger.ts";
 import { Asked, compiled } from "./process.ts";
 import { missingFrom, type Programme, type Proof, sizeOf } from "./programme.ts";
 import type { Description } from "./receiving.ts";
@@ -264,7 +264,10 @@ async function openScene(run: Run): Promise<Scene> {
     ...{ place, gapWaitMs, handlerMs: HANDLER_MS, receiver: { leaseMs: LEASE_MS }, store: { maxConnections: 5 } },
     flaws: isCareless ? ["effect_outside_commit"] : [],
   };
-  const [one, two] = [{ ...description, name: "one" }, { ...description, name: "two" }] as const;
+  const [one, two] = [
+    { ...description, name: "one" },
+    { ...description, name: "two" },
+  ] as const;
   const machines = await Promise.all([Machine.start(one), Machine.start(two)]);
   const front = await openFront({ machines, fails: !isCareless, isCareless });
   const emulator = await createEmulator({

@@ -1,8 +1,8 @@
 /** `npm run prove -- operators`: operators act on an inbox while its receiver works, 60 times (`--full` 1,000); requests without the right are refused. */
 import { availableParallelism } from "node:os";
+import type { Result, Share } from "./operators/share.ts";
 import { apart } from "./process.ts";
 import { inTurn, type Programme, type Proof, sizeOf, summed, type Terms } from "./programme.ts";
-import type { Result, Share } from "./operators/share.ts";
 
 const WORLDS = { small: 8, short: 60, full: 1_000 };
 /** Seeds in one go of a process. */

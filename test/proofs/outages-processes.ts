@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import Database from "better-sqlite3";
-import { compiled } from "./process.ts";
 import { freePort } from "../support/free-port.ts";
 import { type HandledRow, PREVIOUS_SECRET, type Restartable, SECRET } from "./outages-survive.ts";
+import { compiled } from "./process.ts";
 
 export class ExampleProcess implements Restartable {
   readonly url: string;

@@ -1,11 +1,11 @@
 /** `npm run prove -- outages`: the examples, unchanged, over outages of 1, 10 and 70 minutes, under every profile. */
 import { PROFILE_NAMES, type ProfileName } from "../../src/emulator/index.ts";
 import { SqliteApplication } from "../next/sqlite-application.ts";
-import type { Programme, Proof } from "./programme.ts";
+import { countsOf, findings } from "./ledger.ts";
 import { NextProcess } from "./outages-nextjs.ts";
 import { ExampleProcess } from "./outages-processes.ts";
 import { type Restartable, type Survival, surviveOutages } from "./outages-survive.ts";
-import { countsOf, findings } from "./ledger.ts";
+import type { Programme, Proof } from "./programme.ts";
 
 const SHORT = 100;
 const FULL = 1_000;

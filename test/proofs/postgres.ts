@@ -7,16 +7,7 @@ import { incomingOf, seededRandom } from "../../src/testing/index.ts";
 import { noPgBouncer, PgBouncer } from "../postgres/pgbouncer.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
 import { lateBills } from "./bills.ts";
-import {
-  type Answers,
-  type Family,
-  FLAWLESS,
-  fillWithOld,
-  send,
-  spread,
-  type Verdict,
-  withFamily,
-} from "./family.ts";
+import { type Answers, type Family, FLAWLESS, fillWithOld, send, spread, type Verdict, withFamily } from "./family.ts";
 import { type Breach, breachCounts, breachesOf, breachLines, documentedIdentity } from "./history.ts";
 import { storeAt } from "./inbox.ts";
 import { type Blows, type Struck, strikeAll } from "./postgres-blows.ts";
@@ -312,7 +303,9 @@ function surviveCrashes(terms: CrashTerms): Promise<CrashReport> {
   const { server, bouncer, say, kills, restarts, cuts, bounces, lanes } = terms;
   return withFamily(async (family) => {
     const startedAt = performance.now();
-    await family.look.rows(`create table {sum} as select name, 0 as total from unnest(array['${SUMS.join("', '")}']) name`);
+    await family.look.rows(
+      `create table {sum} as select name, 0 as total from unnest(array['${SUMS.join("', '")}']) name`,
+    );
     for (let at = 0; at < CRASHED_PROCESSES; at++) await family.add(memberAt(at, family, terms));
     const random = seededRandom(SEED + 1);
     const mixed = { seed: SEED + 1, messages: 8, pushes: true, bills: { objects: 8, lanes }, repeated: 0.2 } as const;

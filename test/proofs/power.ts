@@ -111,7 +111,10 @@ function cutPower(seed: number, { processes, deliveries }: Size, pretence?: "NOR
     for (let process = 0; process < processes; process++) {
       const log = join(given, "calls");
       const driver = pretence === undefined ? {} : { driver: pretence };
-      const receiver = await TracedReceiver.start({ place, ...driver }, { calls: RECORDED_CALLS, more: RECORDING, log });
+      const receiver = await TracedReceiver.start(
+        { place, ...driver },
+        { calls: RECORDED_CALLS, more: RECORDING, log },
+      );
       const size = deliveries / BURSTS;
       for (let burst = 0; burst < BURSTS; burst++) {
         if (burst > 0) await untilWritten(place.path);

@@ -45,7 +45,9 @@ export interface Description {
   /** Default: the messaging service. */
   readonly sources?: readonly SourceName[];
   readonly receiver?: Terms;
-  readonly store?: Pick<SqliteStoreOptions, "busyTimeoutMs" | "maxDatabaseBytes"> & { readonly maxConnections?: number };
+  readonly store?: Pick<SqliteStoreOptions, "busyTimeoutMs" | "maxDatabaseBytes"> & {
+    readonly maxConnections?: number;
+  };
   readonly driver?: DriverName;
   /** Of the messaging service; 250 for messages whose id says `gap`. Default: as users have it. */
   readonly gapWaitMs?: number;
@@ -127,7 +129,16 @@ export interface Around {
 }
 
 export function receive(description: Description, around: Around = {}): Receiving {
-  const { place, sources = ["messages"], gapWaitMs, toleranceMs, rate = null, alerts, adds = [], store: options = {} } = description;
+  const {
+    place,
+    sources = ["messages"],
+    gapWaitMs,
+    toleranceMs,
+    rate = null,
+    alerts,
+    adds = [],
+    store: options = {},
+  } = description;
   if (description.version === "later") becomeLater();
   let aheadMs = 0;
   const clock = around.clock ?? clockOf(description, () => aheadMs);

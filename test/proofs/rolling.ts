@@ -109,8 +109,7 @@ async function rollOver(place: Place, between: number): Promise<Outcome> {
     const { effects, stored } = await look.contents();
     const ended = { moment: "ended", everyHandlerWrites: true, forged: [], replayed: [] } as const;
     const refused: Record<string, number> = {};
-    for (const { status } of answers)
-      if (status !== 200 && status !== 0) refused[status] = (refused[status] ?? 0) + 1;
+    for (const { status } of answers) if (status !== 200 && status !== 0) refused[status] = (refused[status] ?? 0) + 1;
     const handled = (version: Version) => effects.filter(({ by }) => by === version).length;
     return {
       ...{ acknowledged: acknowledged.size, unanswered: sender.count(0), refused, crossed: crossedIn(effects) },

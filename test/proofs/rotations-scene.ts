@@ -11,10 +11,10 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { adoptSecret, type SecretStore } from "../../src/rotation/index.ts";
 import { type SqliteDatabase, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
-import { type HandledRow, type Watched, watched } from "./ledger.ts";
-import { MEMORY_DISK } from "../support/memory-disk.ts";
-import { type Front, openFront } from "./rotations-front.ts";
 import { type GrainedClock, grained } from "../rotation/grained-clock.ts";
+import { MEMORY_DISK } from "../support/memory-disk.ts";
+import { type HandledRow, type Watched, watched } from "./ledger.ts";
+import { type Front, openFront } from "./rotations-front.ts";
 
 /** How the service signs: which secret while two are valid (DLV-16), and whether a retry keeps its signature (DLV-17). */
 export interface Signing {

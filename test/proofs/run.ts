@@ -2,36 +2,36 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { Terminal } from "../../src/cli/terminal.ts";
-import { sidecar } from "./sidecar.ts";
-import { sends } from "./sends.ts";
+import { examples } from "../first-steps/examples.ts";
+import { tutorials } from "../first-steps/tutorials.ts";
+import { hosts } from "../hosts/programme.ts";
+import { mutants } from "../mutants/programme.ts";
+import { orms } from "../orms/programme.ts";
+import { planted } from "../planted/programme.ts";
+import { proveAll, proveApart } from "./all.ts";
 import { clockJumps } from "./clock.ts";
 import { crash } from "./crash.ts";
 import { diskFaults } from "./disk.ts";
 import { durable } from "./durable.ts";
 import { endToEnd } from "./e2e.ts";
-import { examples } from "../first-steps/examples.ts";
-import { tutorials } from "../first-steps/tutorials.ts";
 import { forwarding } from "./forward.ts";
 import { fuzz } from "./fuzz.ts";
-import { hosts } from "../hosts/programme.ts";
 import { leak } from "./leak.ts";
 import { acrossMachines } from "./machines.ts";
-import { mutants } from "../mutants/programme.ts";
 import { operators } from "./operators.ts";
-import { orms } from "../orms/programme.ts";
 import { outages } from "./outages.ts";
-import { planted } from "../planted/programme.ts";
 import { postgres } from "./postgres.ts";
 import { power } from "./power.ts";
+import type { Programme } from "./programme.ts";
 import { races } from "./race.ts";
 import { rates } from "./rates.ts";
 import { rotations } from "./rotations.ts";
+import { sends } from "./sends.ts";
+import { sidecar } from "./sidecar.ts";
 import { simulation } from "./sim.ts";
 import { slowAttackers } from "./slow.ts";
 import { steadyLoad } from "./soak.ts";
 import { syscall } from "./syscall.ts";
-import { proveAll, proveApart } from "./all.ts";
-import type { Programme } from "./programme.ts";
 
 /** In this order `all` starts them: the two longest first, lest all wait for one of them at the end. */
 const PROGRAMMES: readonly Programme[] = [

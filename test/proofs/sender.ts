@@ -2,7 +2,14 @@
 import { type Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
-import { fixtures, lifecycle, type SignedRequest, seededRandom, shuffled, signedRequest } from "../../src/testing/index.ts";
+import {
+  fixtures,
+  lifecycle,
+  type SignedRequest,
+  seededRandom,
+  shuffled,
+  signedRequest,
+} from "../../src/testing/index.ts";
 import { type Bill, Bills } from "./bills.ts";
 import type { Answered, Handed } from "./child.ts";
 import type { Asked } from "./process.ts";
@@ -89,7 +96,10 @@ export class Mixture {
     for (let object = 0; object < (bills?.objects ?? 0); object++)
       fresh.push(...this.#bills.next().map((bill) => billOf(bill)));
     const again = fresh.filter(() => this.#random() < repeated).map((delivery) => ({ ...delivery, copy: 1 }));
-    const forged = forges === undefined ? [] : [...this.#message("forged").map((event) => deliveryOf(event, true)), this.#forgedBill()];
+    const forged =
+      forges === undefined
+        ? []
+        : [...this.#message("forged").map((event) => deliveryOf(event, true)), this.#forgedBill()];
     return shuffled([...fresh, ...again, ...forged], this.#random);
   };
 
@@ -217,7 +227,8 @@ export class Sender<Sent extends Delivery = Delivery> {
   async #refill(): Promise<boolean> {
     if (this.acknowledged.size >= this.#least) return true;
     const next = await this.#terms.next();
-    for (const { identity, copy, isForged } of next) if (copy === 0) (isForged ? this.forged : this.sent).push(identity);
+    for (const { identity, copy, isForged } of next)
+      if (copy === 0) (isForged ? this.forged : this.sent).push(identity);
     this.#queue.push(...next);
     return next.length === 0;
   }
@@ -285,7 +296,11 @@ export function post(target: Target, signed: Omit<SignedRequest, "method">): Pro
 }
 
 /** Writes all pieces except the last one, which it returns. */
-async function inPieces(body: Uint8Array, pieces: Target["pieces"], write: (piece: Uint8Array) => void): Promise<Uint8Array> {
+async function inPieces(
+  body: Uint8Array,
+  pieces: Target["pieces"],
+  write: (piece: Uint8Array) => void,
+): Promise<Uint8Array> {
   const { count, everyMs } = pieces ?? { count: 1, everyMs: 0 };
   const size = Math.max(1, Math.ceil(body.length / count));
   let at = 0;

@@ -1,9 +1,10 @@
 /** `npm run prove -- sends`: 2,000 sends over connections that break before and after the commit; `--full` 50,000. */
-import type { Programme, Proof } from "./programme.ts";
+
 import { FAULTS, type ProxiedCall } from "../client/fault-proxy.ts";
-import { type Evidence, runSends } from "./sends-run.ts";
+import type { Programme, Proof } from "./programme.ts";
 import { clientSender } from "./sends-client.ts";
 import { judge } from "./sends-judge.ts";
+import { type Evidence, runSends } from "./sends-run.ts";
 
 const SHORT = 2_000;
 const SMALL = 150;

@@ -12,9 +12,9 @@ import { messageOf } from "../../src/forward/publisher.ts";
 import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
-import { type Faults, faultsOf, heldOf, nameOf } from "../forward/held.ts";
 import { Detour } from "../cli/detour.ts";
 import { type Kept, PythonApplication } from "../cli/python-application.ts";
+import { type Faults, faultsOf, heldOf, nameOf } from "../forward/held.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
 const FORWARD_SECRET = "a-forwarding-secret-of-32-bytes-";

@@ -1,6 +1,7 @@
 /** `npm run prove -- sidecar`: what `oncehook listen --forward-to` posts arrives in a Python application, over its outage. */
-import type { Programme, Proof } from "./programme.ts";
+
 import { pythonIsMissing } from "../cli/python-application.ts";
+import type { Programme, Proof } from "./programme.ts";
 import { feedSidecar, problemsOf } from "./sidecar-feeding.ts";
 
 /** Three events each. */

@@ -34,7 +34,9 @@ export class Traffic {
       next() {
         const number = messages++;
         const messageId = `msg-${number}`;
-        return number % LONG_ONE_IN === 0 ? [longDelivery(messageId)] : message(messageId).map((event) => deliveryOf(event));
+        return number % LONG_ONE_IN === 0
+          ? [longDelivery(messageId)]
+          : message(messageId).map((event) => deliveryOf(event));
       },
       deliver: (delivery) => this.#deliver(delivery),
     });
@@ -73,7 +75,5 @@ export class Traffic {
 }
 
 function longDelivery(messageId: string): Delivery {
-  return deliveryOf(
-    fixtures.inbound({ messageId, occurredAt: Date.now(), data: { body: "x".repeat(LONG_BYTES) } }),
-  );
+  return deliveryOf(fixtures.inbound({ messageId, occurredAt: Date.now(), data: { body: "x".repeat(LONG_BYTES) } }));
 }

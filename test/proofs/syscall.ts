@@ -10,8 +10,16 @@ import { becomeLater } from "../support/later-version.ts";
 import { type Breach, breachCounts, breachesOf, breachLines } from "./history.ts";
 import { contentsAsLeft, contentsOf, Look } from "./inbox.ts";
 import { compiled } from "./process.ts";
-import { inFolder, inTurn, missingFrom, type Programme, type Proof, seedOr, type Terms as ProofTerms } from "./programme.ts";
-import { type Tracing, straceIsMissing, traced } from "./strace.ts";
+import {
+  inFolder,
+  inTurn,
+  missingFrom,
+  type Programme,
+  type Proof,
+  type Terms as ProofTerms,
+  seedOr,
+} from "./programme.ts";
+import { straceIsMissing, type Tracing, traced } from "./strace.ts";
 import { BEGIN, DAY_MS, deliver, deliveriesOf, PHASES, receiverOn } from "./syscall-deliveries.ts";
 
 const SHORT = 60;

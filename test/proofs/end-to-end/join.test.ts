@@ -22,7 +22,8 @@ import { newInboxFile } from "../../receiver/bench.ts";
 import { freePort } from "../../support/free-port.ts";
 
 /** Compiled by the tests' global set-up. */
-const built = (name: string) => fileURLToPath(new URL(`../../../.build/test/proofs/end-to-end/${name}.js`, import.meta.url));
+const built = (name: string) =>
+  fileURLToPath(new URL(`../../../.build/test/proofs/end-to-end/${name}.js`, import.meta.url));
 const SECRET = "a-webhook-signing-secret-of-32-b";
 /** After it every message has ended. */
 const LIFE_MS = 10_000;

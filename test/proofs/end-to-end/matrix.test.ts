@@ -1,7 +1,7 @@
 /** The matrix in short: two readings with few messages, and what it says of receivers with a flaw. All of it: `npm run prove -- e2e --full`. */
 import { describe, expect, it } from "vitest";
-import type { Verdict } from "../ledger.ts";
 import { shortcomings } from "../e2e.ts";
+import type { Verdict } from "../ledger.ts";
 import { ALL_READINGS, nameOf, type Reading, SOME_READINGS } from "./readings.ts";
 import { run } from "./run.ts";
 

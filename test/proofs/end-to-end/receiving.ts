@@ -19,8 +19,8 @@ import { silentLogger } from "../../../src/internal/logger.ts";
 import type { SecretStore } from "../../../src/service/secret-store.ts";
 import { type SqliteDatabase, sqliteSecrets, sqliteStore } from "../../../src/stores/sqlite.ts";
 import { bridge } from "../../adapters/fetch-bridge.ts";
-import type { HandledRow } from "../ledger.ts";
 import { freePort } from "../../support/free-port.ts";
+import type { HandledRow } from "../ledger.ts";
 import { failing } from "./failing.ts";
 
 /** What a receiver can do wrong, to see that the verdict tells. */

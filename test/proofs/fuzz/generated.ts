@@ -7,19 +7,8 @@ import { NOW, TOLERANCE_MS } from "./signed.ts";
 const HEX = [..."0123456789abcdef"];
 const BASE64 = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"];
 const SEPARATORS = [" ", ",", ", ", "=", ".", "sha256=", "v1=", "v1,", "\t", ";"];
-const ANY = [
-  ...HEX,
-  ...BASE64,
-  ...SEPARATORS,
-  "\0",
-  "\u00e9",
-  "\u0430",
-  "\uff11",
-  "\ud800",
-  "\u{1f600}",
-  "%00",
-  "\r\n",
-];
+const ODD = [..."\0\u00e9\u0430\uff11\u{1f600}", "\ud800", "%00", "\r\n"];
+const ANY = [...HEX, ...BASE64, ...SEPARATORS, ...ODD];
 const JSON_PIECES = [...'{}[]:,"\\0-.eE \n', "null", "true", '"eventType"', '"data"', '"message.sent"', "\\ud800", "é"];
 
 export function generatedCase(dice: Dice): Case {

@@ -50,16 +50,10 @@ function requestsOf(input: Buffer, signed: Signed): Pick<Case, "headers" | "body
   const cut = Math.max(0, text.indexOf("\n"));
   const parts = [text.slice(0, cut), text.slice(cut + 1)] as const;
   const timestamps = [text, input.toString(), signed.timestamp + text, text + signed.timestamp, parts[0]];
+  const { signature } = signed;
   const signatures = [
-    ...[
-      text,
-      input.toString(),
-      `${signed.signature}${text}`,
-      `${text}${signed.signature}`,
-      `sha256=${text}`,
-      `v1,${text}`,
-    ],
-    ...[`${signed.signature},${text}`, `${text} ${signed.signature}`, `${signed.signature.slice(0, 32)}${text}`],
+    ...[text, input.toString(), `${signature}${text}`, `${text}${signature}`, `sha256=${text}`, `v1,${text}`],
+    ...[`${signature},${text}`, `${text} ${signature}`, `${signature.slice(0, 32)}${text}`],
   ];
   const bodies = [input, Buffer.concat([body, input]), Buffer.concat([input, body])];
   return [

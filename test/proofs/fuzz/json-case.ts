@@ -19,46 +19,13 @@ interface Parts {
 
 const MAKERS = Object.values(serviceFixtures);
 const WRONG = [
-  ...[
-    "null",
-    "true",
-    "false",
-    "0",
-    "-0",
-    "1",
-    "-1",
-    "1.5",
-    "1e400",
-    "-1e400",
-    "1e308",
-    "10000",
-    "10001",
-    "1e4",
-    "1E+2",
-  ],
+  ..."null true false 0 -0 1 -1 1.5 1e400 -1e400 1e308 10000 10001 1e4 1E+2".split(" "),
   ...["9007199254740991", "9007199254740993", "1".repeat(400), '""', '"x"', '"0"', '"\\ud800"', '"\\udc00\\ud800"'],
   ...['"\\u0000"', "[]", "{}", "[[]]", "[null]", '{"a":1}', '{"code":"a","message":"b","details":{}}', '{"code":1}'],
   ...['"message.sent"', '"message.inbound"', '"inbound"', '"outbound"', '"msg_000001"', `"${"i".repeat(513)}"`],
-] as const;
-/** Texts that run into each other when they are put together carelessly. */
-const ID_PIECES = [
-  "a",
-  "b",
-  "1",
-  "0",
-  ",",
-  '\\"',
-  "\\\\",
-  ":",
-  " ",
-  "\\n",
-  "\\u0000",
-  "é",
-  "e\u0301",
-  "\\u00e9",
-  "/",
-  "|",
 ];
+/** Texts that run into each other when they are put together carelessly. */
+const ID_PIECES = [" ", ...'a b 1 0 , \\" \\\\ : \\n \\u0000 é e\u0301 \\u00e9 / |'.split(" ")];
 
 export const JSON_KINDS: Readonly<Record<string, (parts: Parts, dice: Dice) => Omit<JsonCase, "kind">>> = {
   "json, as it should be": (parts) => ({ body: textOf(parts), due: "event" }),
@@ -83,17 +50,7 @@ export const JSON_KINDS: Readonly<Record<string, (parts: Parts, dice: Dice) => O
     return { body: textOf(withField(parts, dice, [key, dice.pick(['{"admin":true}', "null", "1"])])), due: "failure" };
   },
   "json, keys of objects": (parts, dice) => {
-    const key = dice.pick([
-      "constructor",
-      "toString",
-      "hasOwnProperty",
-      "toJSON",
-      "then",
-      "length",
-      "",
-      "__proto",
-      "valueOf",
-    ]);
+    const key = dice.pick(["", ..."constructor toString hasOwnProperty toJSON then length __proto valueOf".split(" ")]);
     return { body: textOf(withField(parts, dice, [key, dice.pick(WRONG)])), due: "by shape" };
   },
   "json, deep": deep,
@@ -105,18 +62,9 @@ export const JSON_KINDS: Readonly<Record<string, (parts: Parts, dice: Dice) => O
   },
   "json, not quite": (parts, dice) => {
     const text = textOf(parts).toString();
-    const spoilt = [
-      `${text}${text}`,
-      `${text}x`,
-      `[${text}`,
-      text.slice(0, -1),
-      text.replace(/"/g, "'"),
-      `//\n${text}`,
-    ];
-    return {
-      body: Buffer.from(dice.pick([...spoilt, text.replace("}", ",}"), `\u00a0${text}`, "", " "])),
-      due: "failure",
-    };
+    const around = [`${text}${text}`, `${text}x`, `[${text}`, `//\n${text}`, `\u00a0${text}`];
+    const spoilt = [...around, text.slice(0, -1), text.replace(/"/g, "'"), text.replace("}", ",}"), "", " "];
+    return { body: Buffer.from(dice.pick(spoilt)), due: "failure" };
   },
   "json, no object": (_, dice) => ({
     body: Buffer.from(dice.pick(['"x"', "1", "null", "[]", "[{}]", "true", "1e400", `"${"y".repeat(50_000)}"`])),
@@ -125,18 +73,9 @@ export const JSON_KINDS: Readonly<Record<string, (parts: Parts, dice: Dice) => O
   "json, an unknown type": (_, dice) => {
     const fields = ["direction", "apiClientId", "messageId", "sequence", "occurredAt"].filter(() => !dice.isOneIn(3));
     const event: Written = fields.map((key) => [key, key === "direction" ? direction(dice) : dice.pick(WRONG)]);
-    const type = dice.pick([
-      '"message.read"',
-      '"MESSAGE.SENT"',
-      '"message.sent "',
-      '"__proto__"',
-      '"constructor"',
-      '"t"',
-    ]);
-    return {
-      body: textOf({ event: [["eventType", type], ...event], data: [["messageId", dice.pick(WRONG)]] }),
-      due: "by shape",
-    };
+    const type = dice.pick(["message.read", "MESSAGE.SENT", "message.sent ", "__proto__", "constructor", "t"]);
+    const written: Written = [["eventType", `"${type}"`], ...event];
+    return { body: textOf({ event: written, data: [["messageId", dice.pick(WRONG)]] }), due: "by shape" };
   },
 };
 

@@ -14,10 +14,10 @@ import {
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../../src/stores/sqlite.ts";
 import { createFakeClock, incomingOf, seededRandom, shuffled } from "../../../src/testing/index.ts";
-import { breachesOf, breachLines, endOf, type HandledEffect, ownOf, storedEventOf } from "../history.ts";
-import { sourcesFor } from "../sources.ts";
-import { commitEffect, contentsOf, makeEffectTable } from "../inbox.ts";
 import { MEMORY_DISK } from "../../support/memory-disk.ts";
+import { breachesOf, breachLines, endOf, type HandledEffect, ownOf, storedEventOf } from "../history.ts";
+import { commitEffect, contentsOf, makeEffectTable } from "../inbox.ts";
+import { sourcesFor } from "../sources.ts";
 import {
   type Delivery,
   isForLater,
