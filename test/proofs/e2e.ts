@@ -1,7 +1,7 @@
 /** `npm run prove -- e2e`: client, service and receiver at work together under every reading of how deliveries are signed. */
 import { availableParallelism } from "node:os";
 import { ALL_READINGS, nameOf, SOME_READINGS } from "./end-to-end/readings.ts";
-import type { Outcome, Run } from "./end-to-end/run.ts";
+import { type Outcome, type Run, run } from "./end-to-end/run.ts";
 import { countsOf, findings } from "./ledger.ts";
 import { type Answer, apart } from "./process.ts";
 import { inTurn, missingFrom, type Programme, type Proof } from "./programme.ts";
@@ -23,8 +23,8 @@ export const endToEnd: Programme = {
     const problems: string[] = [];
     let proven = 0;
     await inTurn(readings, availableParallelism(), async (reading) => {
-      const run: Run = { reading, messages };
-      const answer = await apart<Outcome>("end-to-end/run.js", "run", run);
+      const terms: Run = { reading, messages };
+      const answer = await apart("end-to-end/run.js", run, terms);
       const found = problemsOf(answer);
       if (found.length === 0) proven += 1;
       problems.push(...found.map((problem) => `${nameOf(reading)}: ${problem}`));

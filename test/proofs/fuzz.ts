@@ -6,7 +6,7 @@ import { JSON_KINDS } from "./fuzz/json-case.ts";
 import { MUTATED_KINDS } from "./fuzz/mutated.ts";
 import { refuseNoSecrets } from "./fuzz/no-secrets.ts";
 import { refuseForgedPresets } from "./fuzz/presets.ts";
-import type { Counts, Outcome, Share } from "./fuzz/share.ts";
+import { type Counts, fuzzShare, type Outcome, type Share } from "./fuzz/share.ts";
 import { type Answer, apart } from "./process.ts";
 import { inTurn, type Programme, type Proof, seedOr, sizeOf, type Terms } from "./programme.ts";
 
@@ -67,7 +67,7 @@ function sharesOf(counts: Counts, scale: number): Share[] {
   }));
 }
 
-const fuzzed = (share: Share) => apart<Outcome>("fuzz/share.js", "fuzzShare", share);
+const fuzzed = (share: Share) => apart("fuzz/share.js", fuzzShare, share);
 
 function problemsOf(answer: Answer<Outcome>): readonly string[] {
   return "error" in answer ? [answer.error] : answer.outcome.problems;

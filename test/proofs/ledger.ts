@@ -69,8 +69,8 @@ export function countsOf({ lost, twice, outOfOrder, unverified }: Verdict): stri
   return `${lost.length} lost, ${twice.length} twice, ${outOfOrder.length} out of order, ${unverified.length} unverified`;
 }
 
-export const nameOf = (row: HandledRow) => `${row.message_id} ${row.sequence} ${row.event_type}`;
-export const nameOfEvent = (event: EventRecord) => `${event.messageId} ${event.sequence ?? 0} ${event.eventType}`;
+const nameOf = (row: HandledRow) => `${row.message_id} ${row.sequence} ${row.event_type}`;
+const nameOfEvent = (event: EventRecord) => `${event.messageId} ${event.sequence ?? 0} ${event.eventType}`;
 
 /** What the service knows while it goes on. */
 export interface Watched {

@@ -1,6 +1,6 @@
 /** `npm run prove -- operators`: operators act on an inbox while its receiver works, 60 times (`--full` 1,000); requests without the right are refused. */
 import { availableParallelism } from "node:os";
-import type { Result, Share } from "./operators/share.ts";
+import { type Result, runShare, type Share } from "./operators/share.ts";
 import { apart } from "./process.ts";
 import { inTurn, type Programme, type Proof, sizeOf, summed, type Terms } from "./programme.ts";
 
@@ -39,7 +39,7 @@ function runAll(worlds: number): Promise<readonly Result[]> {
     return { seeds: seeds.slice(index * size, (index + 1) * size), knocks: index === 0 };
   });
   return inTurn(shares, cores, async (share) => {
-    const answer = await apart<Result>("operators/share.js", "runShare", share);
+    const answer = await apart("operators/share.js", runShare, share);
     return "outcome" in answer ? answer.outcome : { problems: [answer.error], counts: [], requests: 0 };
   });
 }

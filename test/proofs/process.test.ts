@@ -7,6 +7,7 @@ import { Asked } from "./process.ts";
 
 /** Ends with the wanted code when it is asked something, whatever that is, and when nobody asks any more. */
 const PROGRAM = `const { code } = JSON.parse(process.argv[2]);
+if (!process.connected) process.exit(code);
 for (const end of ["message", "disconnect"]) process.on(end, () => process.exit(code));`;
 
 let folder: string;

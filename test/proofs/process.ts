@@ -120,10 +120,12 @@ export function answering(
       reply(null, error instanceof Error ? (error.stack ?? error.message) : String(error));
     }
   });
-  process.once("disconnect", async () => {
+  const isLeft = async () => {
     await end();
     process.exit(0);
-  });
+  };
+  if (process.connected) process.once("disconnect", isLeft);
+  else void isLeft();
 }
 
 /** What such a process was given: the JSON of its options. */
@@ -140,14 +142,19 @@ export interface Work {
   readonly name: string;
 }
 
-/** A process that does the work that `file` of this folder exports as `name`, each time it is asked for `work`. */
-export function worker(file: string, name: string): Asked {
-  return new Asked(compiled("worker-child.js"), { module: pathToFileURL(compiled(file)).href, name } satisfies Work);
+/** A process that does `work`, which `file` of this folder exports, each time it is asked for `work`. */
+export function worker(file: string, work: (input: never) => unknown): Asked {
+  const module = pathToFileURL(compiled(file)).href;
+  return new Asked(compiled("worker-child.js"), { module, name: work.name } satisfies Work);
 }
 
 /** Does such work once, so that all cores work. */
-export async function apart<Outcome>(file: string, name: string, input: unknown): Promise<Answer<Outcome>> {
-  const apart = worker(file, name);
+export async function apart<Input, Outcome>(
+  file: string,
+  work: (input: Input) => Promise<Outcome>,
+  input: Input,
+): Promise<Answer<Outcome>> {
+  const apart = worker(file, work);
   try {
     return { outcome: await apart.ask<Outcome>("work", input) };
   } catch (error) {

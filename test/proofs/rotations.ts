@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os";
 import { countsOf, findings } from "./ledger.ts";
 import { apart } from "./process.ts";
 import { inTurn, type Programme, type Proof } from "./programme.ts";
-import type { Outcome, Trial } from "./rotations-trial.ts";
+import { type Outcome, rotateUnderLoad, type Trial } from "./rotations-trial.ts";
 
 const EVENTS_PER_SECOND = 200;
 const SHORT = 2;
@@ -22,7 +22,7 @@ export const rotations: Programme = {
     const trials = small ? trialsOf(1).slice(0, SMALL) : trialsOf(full ? FULL : SHORT);
     await inTurn(trials, availableParallelism(), async (trial) => {
       const name = nameOf(trial);
-      const answer = await apart<Outcome>("rotations-trial.js", "rotateUnderLoad", trial);
+      const answer = await apart("rotations-trial.js", rotateUnderLoad, trial);
       say(`${name.padEnd(20)} ${"error" in answer ? answer.error : lineOf(answer.outcome)}`);
       const found = "error" in answer ? [answer.error] : problemsOf(answer.outcome, trial);
       problems.push(...found.map((problem) => `${name}: ${problem}`));

@@ -4,7 +4,7 @@ import { inTurn, type Programme, type Proof, seedOr, summed, type Terms } from "
 import { serverOrNot } from "./server.ts";
 import { FLAWS, type Flaw } from "./sim/flaws.ts";
 import { runManyLanes, runRates, runSeed } from "./sim/seeds.ts";
-import type { Stretch, StretchReport } from "./sim/stretch.ts";
+import { type Stretch, stretch } from "./sim/stretch.ts";
 
 const SHORT = 20_000;
 const SMALL = 400;
@@ -81,10 +81,10 @@ async function simulate({ seeds, postgresUrl, flaws, untilFound }: Simulation, s
     return { first: 1, seeds: CONTROL_SEEDS, postgresUrl, flaw, untilFound: true };
   });
   const stretches = starts.map((first): Stretch => ({ ...terms, first, seeds: Math.min(size, seeds + 1 - first) }));
-  const reports = await inTurn([...controls, ...stretches], PROCESSES, async (stretch, index) => {
-    const answer = await apart<StretchReport>("sim/stretch.js", "stretch", stretch);
-    if (stretch.flaw === null && index % 40 === 0) say(`seeds up to ${stretch.first + stretch.seeds - 1} begun`);
-    const failed = (error: string) => ({ seeds: 0, problems: [`seeds from ${stretch.first}: ${error}`], counts: {} });
+  const reports = await inTurn([...controls, ...stretches], PROCESSES, async (part, index) => {
+    const answer = await apart("sim/stretch.js", stretch, part);
+    if (part.flaw === null && index % 40 === 0) say(`seeds up to ${part.first + part.seeds - 1} begun`);
+    const failed = (error: string) => ({ seeds: 0, problems: [`seeds from ${part.first}: ${error}`], counts: {} });
     return "outcome" in answer ? answer.outcome : failed(answer.error);
   });
   const problems: string[] = [];

@@ -105,7 +105,7 @@ export interface Attempt {
 }
 
 /** Each attacker begins again when it is let go, for as long as the attack lasts. Gives all connections that were made. */
-export async function besiege({ port, count, forMs }: Orders): Promise<readonly Attempt[]> {
+export async function attackAll({ port, count, forMs }: Orders): Promise<readonly Attempt[]> {
   const endsAt = performance.now() + forMs;
   const sorts = Object.entries(count) as [Sort, number][];
   const attackers = sorts.flatMap(([sort, size]) => Array.from({ length: size }, () => sort));
@@ -143,7 +143,7 @@ async function attack(sort: Sort, port: number): Promise<Socket> {
 }
 
 /** A server that does nothing and that nobody attacks: how late its answers are is the machine's own doing. */
-export function bystander(): Promise<number> {
+export function idleServer(): Promise<number> {
   const server = createServer((request, response) => void request.resume().once("end", () => response.end()));
   return listenOnLoopback(server);
 }

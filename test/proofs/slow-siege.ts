@@ -6,7 +6,7 @@ import { breachesOf, breachLines } from "./history.ts";
 import { contentsOf } from "./inbox.ts";
 import { Asked, compiled, worker } from "./process.ts";
 import { inFolder, within } from "./programme.ts";
-import type { Attempt, Orders } from "./slow-attacks.ts";
+import { type Attempt, attackAll, type Orders } from "./slow-attacks.ts";
 import {
   type Adapter,
   type Connected,
@@ -80,7 +80,7 @@ export function siege(plan: Plan): Promise<Outcome> {
 
 /** The attackers' process, whose end is the end of all their connections. */
 export function attackers(): { besiege(orders: Orders): Promise<readonly Attempt[]>; end(): Promise<unknown> } {
-  const process = worker("slow-attacks.js", "besiege");
+  const process = worker("slow-attacks.js", attackAll);
   return { besiege: (orders) => process.ask<readonly Attempt[]>("work", orders), end: () => process.kill() };
 }
 

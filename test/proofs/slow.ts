@@ -5,6 +5,7 @@ import { signedRequest } from "../../src/testing/index.ts";
 import { Asked, compiled, worker } from "./process.ts";
 import { inFolder, missingFrom, type Programme, type Proof, type Terms } from "./programme.ts";
 import { post } from "./sender.ts";
+import { idleServer } from "./slow-attacks.ts";
 import { type Adapter, type Flaw, NOBODY, type ServerOptions, type Sort } from "./slow-besieged.ts";
 import { attackers, isBusy, type Outcome, type Plan, type Shortcoming, siege } from "./slow-siege.ts";
 import { isInstalled, MODE_COUNT } from "./slow-slowhttptest.ts";
@@ -64,7 +65,7 @@ export const slowAttackers: Programme = {
     const form = full ? FULL : SHORT;
     const foreign = isInstalled() ? form.foreign : 0;
     if (foreign === 0) say("slowhttptest is not installed: only our own attackers come");
-    const bystander = worker("slow-attacks.js", "bystander");
+    const bystander = worker("slow-attacks.js", idleServer);
     const bystanderPort = await bystander.ask<number>("work");
     const plan = { ...form, foreign, bystanderPort, count: countOf(form) };
     const problems: string[] = [];

@@ -9,7 +9,7 @@ import { inFolder, missingFrom, type Programme, type Proof, sizeOf, type Terms }
 import type { Description } from "./receiving.ts";
 import { driftOf, isDrift, type Point, type Tolerance } from "./soak-drift.ts";
 import { DAY_MS, Operator, RETENTION, TOLERANCE } from "./soak-operator.ts";
-import type { Orders, Sent } from "./soak-sender.ts";
+import { type Orders, type Sent, send } from "./soak-sender.ts";
 
 const SIZES = { short: { days: 10, load: { dayMs: 3_800 } }, full: { days: 60, load: { dayMs: 29_000 } } };
 const LEAKING = { days: 8, load: 1_500 };
@@ -119,7 +119,7 @@ function soak(plan: Plan): Promise<Outcome> {
       flaws: plan.leaks ? ["keeps_events"] : [],
     };
     const server = new Asked(compiled("child.js"), description);
-    const sender = worker("soak-sender.js", "send");
+    const sender = worker("soak-sender.js", send);
     try {
       const { port } = await server.ask<Ready>("open");
       const operator = await Operator.open(path);
