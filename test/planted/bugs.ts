@@ -1,15 +1,9 @@
 /** Bugs of the kind that receivers of webhooks have, each as a change of our own sources, and who must find it. */
-
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { MUTANTS } from "./mutants.ts";
 import { mutantNamed } from "./mutations.ts";
-
-/** A change of one file, in which `find` must stand exactly once. */
-export interface Edit {
-  /** From the repository's root. */
-  readonly file: string;
-  readonly find: string;
-  readonly replace: string;
-}
+import { type Edit, editAt, type Place } from "./places.ts";
 
 export interface Bug {
   readonly name: string;
@@ -26,7 +20,7 @@ export interface Bug {
   /** A part of the line that it must say: another failure would show something else. */
   readonly says: string;
   /** Default: what mutations.ts makes of its name. */
-  readonly edits?: readonly Edit[];
+  readonly places?: readonly Place[];
 }
 
 const LOST = "(acknowledged and not stored)";
@@ -40,10 +34,10 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/sqlite-open.test.ts",
     caughtBy: "power",
     says: "lost row-",
-    edits: [
-      edit("src/stores/sqlite/connection.ts", '"synchronous = FULL"', '"synchronous = NORMAL"'),
+    places: [
+      code("src/stores/sqlite/connection.ts", "openConnection", '"synchronous = FULL"', '"synchronous = NORMAL"'),
       // The store looks what became of its setting.
-      edit("src/stores/sqlite/connection.ts", "synchronous === 2 ||", "synchronous === 1 ||"),
+      code("src/stores/sqlite/connection.ts", "checkDurable", "$synchronous === 2", "$synchronous === 1"),
     ],
   },
   {
@@ -53,12 +47,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/receiver/answers.test.ts",
     caughtBy: "crash",
     says: LOST,
-    edits: [
-      edit(
+    places: [
+      code(
         "src/receiver/http.ts",
-        "const acceptance = await engine.accept(",
-        `const acceptance = { outcome: "accepted", event: 0, lane: 0 } as Awaited<ReturnType<typeof engine.accept>>;
-        void engine.accept(`,
+        "#receive",
+        "await $engine.accept($$event)",
+        '(void $engine.accept($$event), { outcome: "accepted", event: 0, lane: 0 })',
       ),
     ],
   },
@@ -70,9 +64,10 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/sqlite-data.test.ts",
     caughtBy: "race",
     says: "double: ",
-    edits: [
-      edit(
+    places: [
+      words(
         "src/stores/sqlite/schema.ts",
+        "inbox",
         "create unique index oncehook_event_identity",
         "create index oncehook_event_identity",
       ),
@@ -85,16 +80,20 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/receiver/told.test.ts",
     caughtBy: "e2e",
     says: "twice msg_",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/service/source.ts",
-        "const stored = newEvent(event, body, { signedAt, trace }, gapWaitMs);",
-        `const signature = claimed.timestamp === null ? [] : (claimed.candidates[0] ?? []);
-        const stored: NewEvent = {
-          ...newEvent(event, body, { signedAt, trace }, gapWaitMs),
-          lane: { apiClientId: "", tag: "unlaned", messageId: Buffer.from(signature).toString("hex") },
+        "read($claimed)",
+        "newEvent($$event)",
+        `{
+          ...$0,
+          lane: {
+            apiClientId: "",
+            tag: "unlaned",
+            messageId: Buffer.from($claimed.timestamp === null ? [] : ($claimed.candidates[0] ?? [])).toString("hex"),
+          },
           sequence: 0,
-        };`,
+        }`,
       ),
     ],
   },
@@ -104,11 +103,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/service/verify-signature.test.ts",
     caughtBy: "fuzz",
     says: UNSIGNED,
-    edits: [
-      edit(
+    places: [
+      code(
         "src/service/verify.ts",
-        "timingSafeEqual(expected, candidate)",
-        "timingSafeEqual(expected.subarray(0, 16), candidate.subarray(0, 16))",
+        "matchSignature",
+        "timingSafeEqual($expected, $candidate)",
+        "timingSafeEqual($expected.subarray(0, 16), $candidate.subarray(0, 16))",
       ),
     ],
   },
@@ -118,13 +118,14 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/service/verify-signature.test.ts",
     caughtBy: "fuzz",
     says: UNSIGNED,
-    edits: [
-      edit(
+    places: [
+      code(
         "src/service/verify.ts",
-        'const bytes = typeof body === "string" ? Buffer.from(body) : body;',
-        `let bytes = Buffer.from(body);
+        "matchSignature",
+        "const $bytes = $isText ? Buffer.from($body) : $body;",
+        `let $bytes = Buffer.from($body);
         try {
-          bytes = Buffer.from(JSON.stringify(JSON.parse(bytes.toString())));
+          $bytes = Buffer.from(JSON.stringify(JSON.parse($bytes.toString())));
         } catch {}`,
       ),
     ],
@@ -136,10 +137,10 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/sqlite-sharing.test.ts",
     caughtBy: "race",
     says: "was answered with 503",
-    edits: [
-      edit("src/stores/sqlite/transaction.ts", 'db.exec("begin immediate")', 'db.exec("begin")'),
+    places: [
+      code("src/stores/sqlite/transaction.ts", "immediately", '"begin immediate"', '"begin"'),
       // What another wrote meanwhile makes it fail; our waiting for locks would try it again, and it were only slower.
-      edit("src/stores/sqlite/failures.ts", "/^SQLITE_(BUSY|LOCKED)/", "/^SQLITE_(BUSY|LOCKED)$/"),
+      code("src/stores/sqlite/failures.ts", "isBusy", "$busy.test($code)", "/^SQLITE_(BUSY|LOCKED)$/.test($code)"),
     ],
   },
   {
@@ -149,9 +150,14 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/receiver/options.test.ts",
     caughtBy: "clock",
     says: "double: ",
-    edits: [
-      edit("src/receiver/options.ts", "value?.identitiesMs, 30 * DAY_MS", "value?.identitiesMs, DAY_MS / 144"),
-      edit("src/receiver/options.ts", "const shortest = toleranceMs + DAY_MS;", "const shortest = 0 * toleranceMs;"),
+    places: [
+      code(
+        "src/receiver/options.ts",
+        "retentionOption",
+        "numberOption($name, $value?.identitiesMs, $days, $bounds)",
+        "numberOption($name, $value?.identitiesMs, DAY_MS / 144, $bounds)",
+      ),
+      code("src/receiver/options.ts", "retentionOption", "$tolerance + DAY_MS", "0"),
     ],
   },
   {
@@ -161,13 +167,14 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "double: ",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/inbox/lane.ts",
-        "lane.leased !== ref.event || lane.token !== ref.token || lane.holder !== holder",
-        'holder === ""',
+        "heldEvent($lane)",
+        "$lane === undefined || $event || $token || $lane.holder !== $holder",
+        '$lane === undefined || $holder === ""',
       ),
-      edit("src/inbox/lane.ts", 'return event?.state === "pending" ? event : null;', "return event;"),
+      code("src/inbox/lane.ts", "heldEvent", '$event?.state === "pending" ? $event : null', "$event"),
     ],
   },
   {
@@ -177,11 +184,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/service/verify.test.ts",
     caughtBy: "fuzz",
     says: "(too old or from the future) was accepted wrongly",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/service/verify.ts",
-        'return timestamp - now > tolerance.futureMs ? "timestamp_in_future" : null;',
-        "return null;",
+        "checkAge",
+        "$ahead > $tolerance.futureMs",
+        "false",
       ),
     ],
   },
@@ -191,10 +199,10 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/service/secret.test.ts",
     caughtBy: "fuzz",
     says: "an empty text, to the verifier: a request that is signed with nothing passes",
-    edits: [
-      edit("src/service/secret.ts", 'if (text === "") throw', 'if (text === "never") throw'),
-      edit("src/service/secret.ts", 'if (text.trim() === "") throw', 'if (text.trim() === "never") throw'),
-      edit("src/service/secret.ts", "const MIN_SECRET_BYTES = 16;", "const MIN_SECRET_BYTES = 0;"),
+    places: [
+      code("src/service/secret.ts", "checked($option, $text)", '$text === ""', "false"),
+      code("src/service/secret.ts", "checked($option, $text)", '$text.trim() === ""', "false"),
+      code("src/service/secret.ts", "MIN_SECRET_BYTES", "16", "0"),
     ],
   },
   {
@@ -204,19 +212,14 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/receiver/answers.test.ts",
     caughtBy: "fuzz",
     says: 'was told {"error":"invalid_event"} before it was verified',
-    edits: [
-      edit(
+    places: [
+      code(
         "src/receiver/body-limits.ts",
-        "const match = await this.#matched({ claimed, bytes, reading }, { context, keyring, cameAt });",
-        `if (!parseEvent(bytes).ok) return refused("signature_mismatch", answers.UNPROCESSABLE);
-        const match = await this.#matched({ claimed, bytes, reading }, { context, keyring, cameAt });`,
+        "verify",
+        "const $match = await this.#matched({ claimed: $claimed, bytes: $bytes, $$more }, $context);",
+        'if (!parseEvent($bytes).ok) return refused("signature_mismatch", answers.UNPROCESSABLE); $0',
       ),
-      edit(
-        "src/receiver/body-limits.ts",
-        'import type { Clock, Timer } from "../internal/clock.ts";',
-        `import { parseEvent } from "../service/parse.ts";
-        import type { Clock, Timer } from "../internal/clock.ts";`,
-      ),
+      importIn("src/receiver/body-limits.ts", 'import { parseEvent } from "../service/parse.ts";'),
     ],
   },
   {
@@ -225,11 +228,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/service/verify-signature.test.ts",
     caughtBy: "fuzz",
     says: "(body, decodes alike) was accepted, and nobody signed it",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/service/verify.ts",
-        "key.hmac.digest(signedText, bytes)",
-        "key.hmac.digest(signedText, Buffer.from(new TextDecoder().decode(bytes)))",
+        "matchSignature",
+        "$hmac.digest($signedText, $bytes)",
+        "$hmac.digest($signedText, Buffer.from(new TextDecoder().decode($bytes)))",
       ),
     ],
   },
@@ -240,11 +244,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/receiver/faults.test.ts",
     caughtBy: "disk",
     says: LOST,
-    edits: [
-      edit(
-        "src/receiver/engine.ts",
-        "if (acceptance === null) return reject(this.#notStored(error));",
-        'if (acceptance === null) return resolve({ outcome: "accepted", event: 0, lane: 0 });',
+    places: [
+      code(
+        "src/receiver/http.ts",
+        "#receive",
+        "$engine.accept($$event)",
+        '$0.catch(() => ({ outcome: "accepted", event: 0, lane: 0 }))',
       ),
     ],
   },
@@ -255,12 +260,8 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "clock",
     says: LOST,
-    edits: [
-      edit(
-        "src/inbox/store-rules.ts",
-        "timed: Math.min(now, newestSigned ?? now)",
-        "timed: Math.max(now, newestSigned ?? now)",
-      ),
+    places: [
+      code("src/inbox/store-rules.ts", "retentionEnds", "Math.min($now, $newest)", "Math.max($now, $newest)"),
     ],
   },
   {
@@ -271,7 +272,9 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/sources/headers.test.ts",
     caughtBy: "fuzz",
     says: "(timestamp, several) was accepted, and nobody signed it",
-    edits: [edit("src/sources/headers.ts", 'value.length > 0 ? value.join(", ")', "value.length > 0 ? value[0]")],
+    places: [
+      code("src/sources/headers.ts", "joined", '$value.join(", ")', "$value[0]"),
+    ],
   },
   {
     name: "redirects followed",
@@ -280,17 +283,17 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/forward/http.test.ts",
     caughtBy: "sidecar",
     says: "followed a redirect to somebody else",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/forward/http.ts",
-        "const { statusCode = 0, headers } = response;",
-        `const { statusCode = 0, headers } = response;
-        if (headers.location !== undefined) {
-          answered = true;
-          response.resume();
-          const again = plainRequest(headers.location, { method: "POST", headers: request.getHeaders() });
-          return resolve(exchange(again, body));
-        }`,
+        "exchange($request, $body)",
+        '{ status: $status, retryAfter: $headers["retry-after"] }',
+        `$headers.location === undefined
+          ? $0
+          : exchange(
+              plainRequest($headers.location, { method: "POST", headers: $request.getHeaders() }),
+              $body,
+            )`,
       ),
     ],
   },
@@ -301,11 +304,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/receiver/secrecy.test.ts",
     caughtBy: "leak",
     says: "log said ",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/receiver/http.ts",
-        '{ code: "quarantined", reason, slot }',
-        '{ code: "quarantined", reason, slot, body: Buffer.from(quarantine.raw).toString() }',
+        "#quarantine($delivery, $quarantine)",
+        '{ code: "quarantined", $$facts }',
+        '{ code: "quarantined", $$facts, body: Buffer.from($quarantine.raw).toString() }',
       ),
     ],
   },
@@ -315,13 +319,14 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: LOST,
-    edits: [
-      edit(
+    places: [
+      code(
         "src/stores/memory/batch.ts",
-        "const lane = known ?? addLane(state, incoming);",
-        `const lane = known ?? addLane(state, incoming);
-        if (lane.cursor !== null && incoming.sequence < lane.cursor) {
-          return { outcome: "late", event: state.lastEventId, lane: lane.id };
+        "acceptInMemory($lanes, $incoming)",
+        "const $lane = $known ?? addLane($state, $incoming);",
+        `$0
+        if ($lane.cursor !== null && $incoming.sequence < $lane.cursor) {
+          return { outcome: "late", event: $state.lastEventId, lane: $lane.id };
         }`,
       ),
     ],
@@ -334,11 +339,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "had given it up",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/inbox/lane.ts",
-        "return this.#die(lane, event, request.onDead);",
-        'port.tally.count("deadLettered"); return this.rearm(lane);',
+        "#ended",
+        "return this.#die($lane, $event, $onDead);",
+        'this.#port.tally.count("deadLettered"); return this.rearm($lane);',
       ),
     ],
   },
@@ -350,17 +356,19 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "inversion: ",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/inbox/lane.ts",
-        'if (!event.forced || port.order(lane) !== "sequence") moveCursor(lane, event.sequence);',
-        'if (!event.forced && port.order(lane) !== "position") moveCursor(lane, event.sequence);',
+        "#pass",
+        '!$event.forced || $order !== "sequence"',
+        '!$event.forced && $order !== "position"',
       ),
-      edit(
+      code(
         "src/inbox/lane.ts",
-        'port.finish(lane, event, "done", request.outcome);',
-        `port.finish(lane, event, "done", request.outcome);
-        if (port.order(lane) === "position" && !event.late && !event.forced) moveCursor(lane, event.sequence);`,
+        "#ended",
+        '$port.finish($lane, $event, "done", $outcome);',
+        `$0
+        if ($port.order($lane) === "position" && !$event.late && !$event.forced) moveCursor($lane, $event.sequence);`,
       ),
     ],
   },
@@ -370,11 +378,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "crash",
     says: "inversion",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/inbox/lane.ts",
-        'order === "position" ? this.#sequenceAt(lane, given)',
-        'order === "position" ? given * PLACES + PLACES - 1 - (id % PLACES)',
+        "arrivalOf($lane, $event, $id)",
+        "this.#sequenceAt($lane, $given)",
+        "$given * PLACES + PLACES - 1 - ($id % PLACES)",
       ),
     ],
   },
@@ -386,7 +395,9 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "though it is due at",
-    edits: [edit("src/inbox/gap.ts", "const gapSince = lane.heldSince();", "const gapSince = head.acceptedAt;")],
+    places: [
+      code("src/inbox/gap.ts", "armHeldBack($lane, $head)", "$lane.heldSince()", "$head.acceptedAt"),
+    ],
   },
   {
     name: "positions without gaps",
@@ -395,16 +406,13 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/inbox/gap.test.ts",
     caughtBy: "sim",
     says: "where nothing can be",
-    edits: [
-      edit(
+    places: [
+      code("src/inbox/gap.ts", "arm", '$lane.order === "position" && $held', "$lane.order === null"),
+      code(
         "src/inbox/gap.ts",
-        'if (lane.order === "position" && head.gapWaitMs > 0) return',
-        "if (lane.order === null) return",
-      ),
-      edit(
-        "src/inbox/gap.ts",
-        'if (lane.order !== "sequence" ||',
-        'if (lane.order === "arrival" || lane.order === null ||',
+        "gapBefore",
+        '$lane.order !== "sequence"',
+        '$lane.order === "arrival" || $lane.order === null',
       ),
     ],
   },
@@ -414,13 +422,14 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/sqlite.test.ts",
     caughtBy: "sim",
     says: "(acknowledged and not stored)",
-    edits: [
-      edit("src/stores/sqlite/schema.ts", "on oncehook_event (lane, seq, kind);", "on oncehook_event (lane, seq);"),
-      edit(
-        "src/stores/sqlite/statements.ts",
-        "from oncehook_event where lane = ? and seq = ? and kind = ?`",
-        "from oncehook_event where lane = ? and seq = ? and ? >= 0`",
+    places: [
+      words(
+        "src/stores/sqlite/schema.ts",
+        "inbox",
+        "oncehook_event_identity on oncehook_event (lane, seq, kind);",
+        "oncehook_event_identity on oncehook_event (lane, seq);",
       ),
+      words("src/stores/sqlite/statements.ts", "known", "and kind = ?", "and ? >= 0"),
     ],
   },
   {
@@ -430,12 +439,8 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "not late: ",
-    edits: [
-      edit(
-        "src/inbox/lane.ts",
-        "const below = order !== null && lane.cursor !== null && sequence < lane.cursor;",
-        "const below = order !== null && lane.cursor !== null && sequence <= lane.cursor;",
-      ),
+    places: [
+      code("src/inbox/lane.ts", "arrivalOf", "$sequence < $lane.cursor", "$sequence <= $lane.cursor"),
     ],
   },
   {
@@ -444,11 +449,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/sqlite.test.ts",
     caughtBy: "sim",
     says: "was recorded as failed, and no handler saw it",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/stores/sqlite/lanes.ts",
-        "const event = lanes.rules.heldEvent(lane, ref);",
-        "const event = lanes.rules.heldEvent(lane, { ...ref, token: lane?.token ?? ref.token });",
+        "heldIn",
+        "$rules.heldEvent($lane, $ref)",
+        "$rules.heldEvent($lane, { ...$ref, token: $lane?.token ?? $ref.token })",
       ),
     ],
   },
@@ -458,14 +464,15 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/inbox/batcher.test.ts",
     caughtBy: "sim",
     says: "was reported, and is not stored",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/inbox/group-commit.ts",
-        "const claim = this.#driver.nextClaim();",
-        `const claim = this.#driver.nextClaim();
-        for (const { done } of batch.settles) done({ status: "settled" });`,
+        "#commit",
+        "const $batch = { settles: $settles, $$more };",
+        `$0
+        for (const { done } of $settles) done({ status: "settled" });`,
       ),
-      edit("src/inbox/group-commit.ts", "guard(() => queued.done(settled));", ""),
+      code("src/inbox/group-commit.ts", "#succeeded", "guard(() => $queued.done($settled));", ""),
     ],
   },
   {
@@ -474,11 +481,12 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/inbox/backoff.test.ts",
     caughtBy: "sim",
     says: " not within ",
-    edits: [
-      edit(
+    places: [
+      code(
         "src/inbox/gap.ts",
-        "const wait = WAITS[Math.min(Math.max(attempt, 1), WAITS.length) - 1] ?? HOUR;",
-        "const wait = WAITS[Math.min(Math.max(attempt, 1), WAITS.length - 1)] ?? HOUR;",
+        "backoffMs",
+        "Math.min($attempt, WAITS.length) - 1",
+        "Math.min($attempt, WAITS.length - 1)",
       ),
     ],
   },
@@ -488,7 +496,9 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/sqlite.test.ts",
     caughtBy: "sim",
     says: "double: ",
-    edits: [edit("src/stores/sqlite/lanes.ts", "if (heldIn(lanes, lease) === null) return LOST;", "")],
+    places: [
+      code("src/stores/sqlite/lanes.ts", "completeWith", "if (heldIn($lanes, $lease) === null) return LOST;", ""),
+    ],
   },
   {
     name: "effects of a failed attempt stay",
@@ -496,12 +506,8 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/stores/sqlite-effects.test.ts",
     caughtBy: "sim",
     says: "double: ",
-    edits: [
-      edit(
-        "src/stores/sqlite/lanes.ts",
-        "if (!ends(work, rollbackTo, release)) throw",
-        "if (!ends(work, release)) throw",
-      ),
+    places: [
+      code("src/stores/sqlite/lanes.ts", "completeWith", "ends($work, $rollback, $release)", "ends($work, $release)"),
     ],
   },
   {
@@ -511,12 +517,8 @@ const BY_HAND: readonly Bug[] = [
     tests: "test/emulator/retries.test.ts",
     caughtBy: "e2e",
     says: "lost msg_",
-    edits: [
-      edit(
-        "src/emulator/delivery/attempt.ts",
-        "return status !== null && status >= 200 && status <= 299;",
-        "return status !== null && status >= 200 && status <= 599;",
-      ),
+    places: [
+      code("src/emulator/delivery/attempt.ts", "succeeded", "$status <= 299", "$status <= 599"),
     ],
   },
 ];
@@ -524,11 +526,22 @@ const BY_HAND: readonly Bug[] = [
 /** In the order of the matrix. */
 export const BUGS: readonly Bug[] = [...BY_HAND, ...MUTANTS.map((mutant): Bug => ({ ...mutant, madeBy: "mutation" }))];
 
-/** The changes of a bug in the sources below `root`. @throws where no place has the name of a mutant */
-export function editsOf(root: string, { room, name, edits }: Bug): readonly Edit[] {
-  return edits ?? [mutantNamed(root, room, name).edit];
+/** The changes of a bug in the sources below `root`. @throws where a place is not there, or twice */
+export function editsOf(root: string, { room, name, places }: Bug): readonly Edit[] {
+  if (places === undefined) return [mutantNamed(root, room, name).edit];
+  return places.map((place) => editAt(readFileSync(join(root, place.file), "utf8"), place));
 }
 
-function edit(file: string, find: string, replace: string): Edit {
-  return { file, find, replace };
+/** Some code in a function, as places.ts says. */
+function code(file: string, within: string, find: string, becomes: string): Place {
+  return { file, within, find, becomes };
+}
+
+/** Some words of a string in a function or a constant. */
+function words(file: string, within: string, find: string, becomes: string): Place {
+  return { file, within, find, as: "text", becomes };
+}
+
+function importIn(file: string, becomes: string): Place {
+  return { file, within: null, find: "", becomes };
 }

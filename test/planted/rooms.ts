@@ -126,7 +126,7 @@ export const ROOMS: readonly Room[] = [
         "isRefusedForNow",
       ],
       "src/client/call.ts": ["run", "#planOf", "#begun"],
-      "src/client/client.ts": ["idempotencyKey"],
+      "src/client/client.ts": ["messagesSendCall"],
       "src/client/token.ts": ["heldToken", "invalidate", "#ask", "#asking"],
     },
   },

@@ -1,0 +1,81 @@
+/** The syntax tree of a source, as the bundler's parser makes it, and what it calls its parts. */
+import { parseAst } from "rolldown/parseAst";
+
+/** What is read of ESTree. */
+export interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [field: string]: unknown;
+}
+
+/** @throws where the text cannot be parsed */
+export function treeOf(text: string): Node {
+  return parseAst(text, { lang: "ts" }) as unknown as Node;
+}
+
+export function childrenOf(node: Node): readonly Node[] {
+  return Object.values(node).flatMap((value) => (Array.isArray(value) ? value : [value]).filter(isNode));
+}
+
+export function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && "type" in value && "start" in value && !isOfTypes(value);
+}
+
+/** Types are gone when the code runs. */
+function isOfTypes({ type }: object & { readonly type: unknown }): boolean {
+  return typeof type === "string" && type.startsWith("TS") && !/^TS(?:NonNull|As|Satisfies)Expression$/.test(type);
+}
+
+/** What a function, a method or a constant is called. */
+export function namesOf({ type, id, key }: Node): readonly string[] {
+  if (type === "FunctionDeclaration" || type === "VariableDeclarator") return isNode(id) ? [String(id.name)] : [];
+  if (type !== "MethodDefinition" && type !== "Property" && type !== "PropertyDefinition") return [];
+  if (!isNode(key)) return [];
+  return [key.type === "PrivateIdentifier" ? `#${key.name}` : String(key.name)];
+}
+
+/** The parameters of what `namesOf` names, if it is a function. */
+export function parametersOf(node: Node): readonly Node[] {
+  const found = [node, node.value, node.init].find((each) => isNode(each) && Array.isArray(each.params));
+  return isNode(found) ? (found.params as readonly Node[]) : [];
+}
+
+/**
+ * What a file imports or declares outside of its functions, if no function has another thing of that name. All other names are local, and may
+ * change with no word to anybody.
+ */
+export function topLevelNames(tree: Node): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const statement of tree.body as readonly Node[]) {
+    if (statement.type === "ImportDeclaration") addNames(names, childrenOf(statement));
+    const declared = isNode(statement.declaration) ? statement.declaration : statement;
+    for (const { id } of [declared, ...childrenOf(declared)]) if (isNode(id)) addNames(names, [id]);
+  }
+  for (const name of namesInFunctions(tree, false)) names.delete(name);
+  return names;
+}
+
+function namesInFunctions(node: Node, isInside: boolean): readonly string[] {
+  const names = new Set<string>();
+  const isFunction = Array.isArray(node.params);
+  if (isFunction) addNames(names, node.params as readonly Node[]);
+  if (isInside && node.type === "VariableDeclarator" && isNode(node.id)) addNames(names, [node.id]);
+  const within = childrenOf(node).flatMap((child) => namesInFunctions(child, isInside || isFunction));
+  return [...names, ...within];
+}
+
+function addNames(names: Set<string>, nodes: readonly Node[]): void {
+  for (const node of nodes) {
+    if (node.type === "Identifier") names.add(String(node.name));
+    addNames(names, childrenOf(node));
+  }
+}
+
+/** A text in quotes of any kind. Null for any other code. */
+export function stringIn({ type, value, expressions, quasis }: Node): string | null {
+  if (type === "Literal" && typeof value === "string") return value;
+  if (type !== "TemplateLiteral" || (expressions as readonly Node[]).length > 0) return null;
+  const [{ value: text }] = quasis as readonly [{ readonly value: { readonly cooked: string } }];
+  return text.cooked;
+}
