@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Edit } from "./places.ts";
 import { ROOMS, type Room } from "./rooms.ts";
-import { childrenOf, isNode, type Node, namesOf, stringIn, topLevelNames, treeOf } from "./tree.ts";
+import { childrenOf, isNode, localNames, type Node, namesOf, stringIn, topLevelNames, treeOf } from "./tree.ts";
 
 const SEED = "20261127";
 
@@ -74,7 +74,7 @@ const SQL_OPERATOR = / <= | < | >= | > | = | and | is null| is not null|not exis
 
 interface Source {
   readonly text: string;
-  /** What the file imports or declares outside of its functions. */
+  /** What the file imports or declares outside of its functions, and no function around has another thing of that name. */
   readonly known: ReadonlySet<string>;
 }
 
@@ -83,14 +83,15 @@ type Named = Omit<Change, "place">;
 /** The changes of a source in the functions, methods and constants of these names. No local variable is in the name of a change. */
 export function changesIn(text: string, wanted: ReadonlySet<string>): readonly Change[] {
   const changes: Change[] = [];
-  const tree = treeOf(text);
-  const source = { text, known: topLevelNames(tree) };
-  const visit = (node: Node, place: string | null) => {
+  const visit = (node: Node, place: string | null, around: Source) => {
     const here = namesOf(node).find((name) => wanted.has(name)) ?? place;
+    const local = localNames(node);
+    const source = local.size === 0 ? around : { text, known: new Set([...around.known].filter((name) => !local.has(name))) };
     if (here !== null) for (const change of changesOf(node, source)) changes.push({ place: here, ...change });
-    for (const child of childrenOf(node)) visit(child, here);
+    for (const child of childrenOf(node)) visit(child, here, source);
   };
-  visit(tree, null);
+  const tree = treeOf(text);
+  visit(tree, null, { text, known: topLevelNames(tree) });
   return changes;
 }
 

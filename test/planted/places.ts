@@ -33,6 +33,20 @@ export interface Place {
   readonly becomes: string;
 }
 
+/** Some code in a function. */
+export function code(file: string, within: string, find: string, becomes: string): Place {
+  return { file, within, find, becomes };
+}
+
+/** Some words of a string in a function or a constant. */
+export function words(file: string, within: string, find: string, becomes: string): Place {
+  return { file, within, find, as: "text", becomes };
+}
+
+export function importIn(file: string, becomes: string): Place {
+  return { file, within: null, find: "", becomes };
+}
+
 /** @throws unless the place is there exactly once */
 export function editAt(text: string, place: Place): Edit {
   const { file, within, find } = place;

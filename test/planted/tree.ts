@@ -41,10 +41,7 @@ export function parametersOf(node: Node): readonly Node[] {
   return isNode(found) ? (found.params as readonly Node[]) : [];
 }
 
-/**
- * What a file imports or declares outside of its functions, if no function has another thing of that name. All other names are local, and may
- * change with no word to anybody.
- */
+/** What a file imports or declares outside of its functions. All other names are local, and may change with no word to anybody. */
 export function topLevelNames(tree: Node): ReadonlySet<string> {
   const names = new Set<string>();
   for (const statement of tree.body as readonly Node[]) {
@@ -52,17 +49,20 @@ export function topLevelNames(tree: Node): ReadonlySet<string> {
     const declared = isNode(statement.declaration) ? statement.declaration : statement;
     for (const { id } of [declared, ...childrenOf(declared)]) if (isNode(id)) addNames(names, [id]);
   }
-  for (const name of namesInFunctions(tree, false)) names.delete(name);
   return names;
 }
 
-function namesInFunctions(node: Node, isInside: boolean): readonly string[] {
+/** The names that a function has of its own: its parameters and variables. None of any other code. */
+export function localNames({ params, body }: Node): ReadonlySet<string> {
   const names = new Set<string>();
-  const isFunction = Array.isArray(node.params);
-  if (isFunction) addNames(names, node.params as readonly Node[]);
-  if (isInside && node.type === "VariableDeclarator" && isNode(node.id)) addNames(names, [node.id]);
-  const within = childrenOf(node).flatMap((child) => namesInFunctions(child, isInside || isFunction));
-  return [...names, ...within];
+  if (!Array.isArray(params)) return names;
+  addNames(names, params);
+  const addDeclared = (node: Node) => {
+    if (node.type === "VariableDeclarator" && isNode(node.id)) addNames(names, [node.id]);
+    if (!Array.isArray(node.params)) for (const child of childrenOf(node)) addDeclared(child);
+  };
+  if (isNode(body)) addDeclared(body);
+  return names;
 }
 
 function addNames(names: Set<string>, nodes: readonly Node[]): void {
