@@ -37,7 +37,9 @@ describe("the rooms of the mutants", () => {
 function filesOf({ sources }: Room): string[] {
   const isLeftOut = (file: string) =>
     sources.some((glob) => glob.startsWith("!") && matching(glob.slice(1)).includes(file));
-  return sources.filter((glob) => !glob.startsWith("!")).flatMap((glob) => matching(glob).filter((file) => !isLeftOut(file)));
+  return sources
+    .filter((glob) => !glob.startsWith("!"))
+    .flatMap((glob) => matching(glob).filter((file) => !isLeftOut(file)));
 }
 
 /** The patterns know `**` for any folders, and `*` for any part of a name. */

@@ -65,7 +65,12 @@ export const OTHER_ROOMS: readonly Room[] = [
   {
     name: "flow",
     sources: ["src/inbox/flow.ts"],
-    tests: ["test/inbox/flow.test.ts", "test/inbox/runner.test.ts", "test/inbox/worker*.test.ts", "test/inbox/in-hand.test.ts"],
+    tests: [
+      "test/inbox/flow.test.ts",
+      "test/inbox/runner.test.ts",
+      "test/inbox/worker*.test.ts",
+      "test/inbox/in-hand.test.ts",
+    ],
     floor: UNMEASURED,
   },
   {
@@ -94,7 +99,12 @@ export const OTHER_ROOMS: readonly Room[] = [
   {
     // Postgres needs a server, and each of its mutants would take minutes: `planted` changes it.
     name: "stores",
-    sources: ["src/stores/memory*.ts", "src/stores/memory/**/*.ts", "src/stores/sqlite*.ts", "src/stores/sqlite/**/*.ts"],
+    sources: [
+      "src/stores/memory*.ts",
+      "src/stores/memory/**/*.ts",
+      "src/stores/sqlite*.ts",
+      "src/stores/sqlite/**/*.ts",
+    ],
     tests: [
       "test/stores/memory.test.ts",
       "test/stores/sqlite.test.ts",

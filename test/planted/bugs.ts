@@ -27,7 +27,11 @@ export interface Bug {
 }
 
 /** In the order of the matrix. */
-export const BUGS: readonly Bug[] = [...BY_HAND, ...IN_USE, ...MUTANTS.map((mutant): Bug => ({ ...mutant, madeBy: "mutation" }))];
+export const BUGS: readonly Bug[] = [
+  ...BY_HAND,
+  ...IN_USE,
+  ...MUTANTS.map((mutant): Bug => ({ ...mutant, madeBy: "mutation" })),
+];
 
 /** The changes of a bug in the sources below `root`. @throws where a place is not there, or twice */
 export function editsOf(root: string, { room, name, places }: Bug): readonly Edit[] {

@@ -163,14 +163,7 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/service/verify.test.ts",
     caughtBy: "fuzz",
     says: "(too old or from the future) was accepted wrongly",
-    places: [
-      code(
-        "src/service/verify.ts",
-        "checkAge",
-        "$ahead > $tolerance.futureMs",
-        "false",
-      ),
-    ],
+    places: [code("src/service/verify.ts", "checkAge", "$ahead > $tolerance.futureMs", "false")],
   },
   {
     name: "empty secret",
@@ -239,9 +232,7 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "clock",
     says: LOST,
-    places: [
-      code("src/inbox/store-rules.ts", "retentionEnds", "Math.min($now, $newest)", "Math.max($now, $newest)"),
-    ],
+    places: [code("src/inbox/store-rules.ts", "retentionEnds", "Math.min($now, $newest)", "Math.max($now, $newest)")],
   },
   {
     // Of several headers of one name the first counts, whatever is in the others.
@@ -251,9 +242,7 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/sources/headers.test.ts",
     caughtBy: "fuzz",
     says: "(timestamp, several) was accepted, and nobody signed it",
-    places: [
-      code("src/sources/headers.ts", "joined", '$value.join(", ")', "$value[0]"),
-    ],
+    places: [code("src/sources/headers.ts", "joined", '$value.join(", ")', "$value[0]")],
   },
   {
     name: "redirects followed",
@@ -374,9 +363,7 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "though it is due at",
-    places: [
-      code("src/inbox/gap.ts", "armHeldBack($lane, $head)", "$lane.heldSince()", "$head.acceptedAt"),
-    ],
+    places: [code("src/inbox/gap.ts", "armHeldBack($lane, $head)", "$lane.heldSince()", "$head.acceptedAt")],
   },
   {
     name: "positions without gaps",
@@ -418,9 +405,7 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
     says: "not late: ",
-    places: [
-      code("src/inbox/lane.ts", "arrivalOf", "$sequence < $lane.cursor", "$sequence <= $lane.cursor"),
-    ],
+    places: [code("src/inbox/lane.ts", "arrivalOf", "$sequence < $lane.cursor", "$sequence <= $lane.cursor")],
   },
   {
     name: "token not checked on SQLite",
@@ -496,8 +481,6 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/emulator/retries.test.ts",
     caughtBy: "e2e",
     says: "lost msg_",
-    places: [
-      code("src/emulator/delivery/attempt.ts", "succeeded", "$status <= 299", "$status <= 599"),
-    ],
+    places: [code("src/emulator/delivery/attempt.ts", "succeeded", "$status <= 299", "$status <= 599")],
   },
 ];

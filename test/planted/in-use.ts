@@ -2,7 +2,6 @@
 import type { Bug } from "./bugs.ts";
 import { code } from "./places.ts";
 
-const LOST = "(acknowledged and not stored)";
 const NO_CASE = "no programme has such a case";
 
 export const IN_USE: readonly Bug[] = [
@@ -95,7 +94,12 @@ export const IN_USE: readonly Bug[] = [
     tests: "test/adapters/unread-bodies.test.ts",
     unseen: NO_CASE,
     places: [
-      code("src/receiver/body-limits.ts", "#makeRoom", "return $read.pause();", "this.#cutHeaviest(); return undefined;"),
+      code(
+        "src/receiver/body-limits.ts",
+        "#makeRoom",
+        "return $read.pause();",
+        "this.#cutHeaviest(); return undefined;",
+      ),
     ],
   },
   {
@@ -156,12 +160,7 @@ export const IN_USE: readonly Bug[] = [
     tests: "test/presets/twilio.test.ts",
     unseen: NO_CASE,
     places: [
-      code(
-        "src/presets/twilio.ts",
-        "identify($event, $kept, $digest)",
-        'hash("sha256", $signature)',
-        "$digest()",
-      ),
+      code("src/presets/twilio.ts", "identify($event, $kept, $digest)", 'hash("sha256", $signature)', "$digest()"),
     ],
   },
   {
@@ -177,7 +176,12 @@ export const IN_USE: readonly Bug[] = [
     tests: "test/presets/hmac-source.test.ts",
     unseen: NO_CASE,
     places: [
-      code("src/presets/hmac-source.ts", "checkIdentity", "if ($identity === undefined) throw $error;", "if ($identity === undefined) return;"),
+      code(
+        "src/presets/hmac-source.ts",
+        "checkIdentity",
+        "if ($identity === undefined) throw $error;",
+        "if ($identity === undefined) return;",
+      ),
     ],
   },
   {
@@ -194,7 +198,12 @@ export const IN_USE: readonly Bug[] = [
     caughtBy: "leak",
     says: "said ",
     places: [
-      code("src/inbox/masking.ts", "collected", "$field?.isShown && shownText($value) === $value", "shownText($value) === $value"),
+      code(
+        "src/inbox/masking.ts",
+        "collected",
+        "$field?.isShown && shownText($value) === $value",
+        "shownText($value) === $value",
+      ),
     ],
   },
   {

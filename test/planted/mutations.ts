@@ -86,7 +86,8 @@ export function changesIn(text: string, wanted: ReadonlySet<string>): readonly C
   const visit = (node: Node, place: string | null, around: Source) => {
     const here = namesOf(node).find((name) => wanted.has(name)) ?? place;
     const local = localNames(node);
-    const source = local.size === 0 ? around : { text, known: new Set([...around.known].filter((name) => !local.has(name))) };
+    const source =
+      local.size === 0 ? around : { text, known: new Set([...around.known].filter((name) => !local.has(name))) };
     if (here !== null) for (const change of changesOf(node, source)) changes.push({ place: here, ...change });
     for (const child of childrenOf(node)) visit(child, here, source);
   };

@@ -31,7 +31,11 @@ describe("editAt()", () => {
       code(FILE, "isDue($readyAt, $clock)", "{ since: $readyAt }", "{ since: $clock.start }"),
       "clock.read(now(), { since: clock.start })",
     ],
-    ["all of it", code(FILE, "isDue", "$clock.read($$given)", "max($0, 0)"), "max(clock.read(now(), { since: readyAt }), 0)"],
+    [
+      "all of it",
+      code(FILE, "isDue", "$clock.read($$given)", "max($0, 0)"),
+      "max(clock.read(now(), { since: readyAt }), 0)",
+    ],
     ["a word of SQL", words(FILE, "#due", "where due <= ?", "where due < ?"), 'lane where due < ?"'],
   ])("finds %s", (_what, place, expected) => {
     expect(planted(place)).toContain(expected);

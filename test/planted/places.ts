@@ -105,7 +105,7 @@ function codeIn(text: string, within: Node, { place, holes }: Wanted): readonly 
   const pattern = patternOf(place.find);
   return below(within).flatMap((node): readonly Edit[] => {
     const filled = new Map(holes);
-    if (!new Matcher(text, filled).isAlike(pattern, node)) return [];
+    if (bare(node) !== node || !new Matcher(text, filled).isAlike(pattern, node)) return [];
     filled.set("$0", { nodes: [node], code: text.slice(node.start, node.end) });
     const becomes = place.becomes.replaceAll(HOLES, (hole) => {
       const found = filled.get(hole);
