@@ -1,6 +1,7 @@
 /**
  * The mutants of rooms.ts that were tried, as `node scripts/run.mjs test/planted/candidates.ts` makes them: those that a programme and a test
- * find are bugs, some do no harm, and some are not seen by any programme yet.
+ * find are bugs, some do no harm, and some are not seen by any programme yet. The digest that samples them goes by their names: most are of the
+ * sample of 27 November, when a name quoted the code.
  */
 import type { Bug } from "./bugs.ts";
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Edit } from "./places.ts";
 import { ROOMS, type Room } from "./rooms.ts";
-import { childrenOf, isNode, localNames, type Node, namesOf, stringIn, topLevelNames, treeOf } from "./tree.ts";
+import { childrenOf, isFunction, isNode, localNames, type Node, namesOf, stringIn, topLevelNames, treeOf } from "./tree.ts";
 
 const SEED = "20261127";
 
@@ -83,17 +83,19 @@ type Named = Omit<Change, "place">;
 /** The changes of a source in the functions, methods and constants of these names. No local variable is in the name of a change. */
 export function changesIn(text: string, wanted: ReadonlySet<string>): readonly Change[] {
   const changes: Change[] = [];
+  const top = { text, known: topLevelNames(treeOf(text)) };
   const visit = (node: Node, place: string | null, around: Source) => {
-    const here = namesOf(node).find((name) => wanted.has(name)) ?? place;
-    const local = localNames(node);
-    const source =
-      local.size === 0 ? around : { text, known: new Set([...around.known].filter((name) => !local.has(name))) };
+    const here = namesOf(node, around !== top).find((name) => wanted.has(name)) ?? place;
+    const source = isFunction(node) ? { text, known: without(around.known, localNames(node)) } : around;
     if (here !== null) for (const change of changesOf(node, source)) changes.push({ place: here, ...change });
     for (const child of childrenOf(node)) visit(child, here, source);
   };
-  const tree = treeOf(text);
-  visit(tree, null, { text, known: topLevelNames(tree) });
+  visit(treeOf(text), null, top);
   return changes;
+}
+
+function without(names: ReadonlySet<string>, others: ReadonlySet<string>): ReadonlySet<string> {
+  return new Set([...names].filter((name) => !others.has(name)));
 }
 
 function changesOf(node: Node, source: Source): readonly Named[] {

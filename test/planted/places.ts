@@ -2,7 +2,7 @@
  * Finds the place of a bug that was made by hand: a call, an operator, a statement or a text in a named function, looked up in the syntax
  * tree. So neither new formatting nor another name of a local variable loses it.
  */
-import { childrenOf, isNode, type Node, namesOf, parametersOf, stringIn, treeOf } from "./tree.ts";
+import { childrenOf, isFunction, isNode, type Node, namesOf, parametersOf, stringIn, treeOf } from "./tree.ts";
 
 /** A change of one file: what is between `start` and `end` there becomes something else. */
 export interface Edit {
@@ -88,12 +88,16 @@ export function withEdits(text: string, edits: readonly Edit[]): string {
 function functionsOf(text: string, within: string): readonly Named[] {
   const [wanted = "", list] = within.split(/(?=\()/);
   const parameters = list === undefined ? [] : parametersOf(patternOf(`function f${list} {}`));
-  return below(treeOf(text)).flatMap((node): readonly Named[] => {
-    if (!namesOf(node).includes(wanted)) return [];
+  return namedIn(treeOf(text), wanted, false).flatMap((node): readonly Named[] => {
     const given = parametersOf(node).slice(0, parameters.length);
     const holes = new Map<string, Code>();
     return new Matcher(text, holes).areAlike(parameters, given) ? [{ node, holes }] : [];
   });
+}
+
+function namedIn(node: Node, wanted: string, isInFunction: boolean): readonly Node[] {
+  const within = childrenOf(node).flatMap((child) => namedIn(child, wanted, isInFunction || isFunction(node)));
+  return namesOf(node, isInFunction).includes(wanted) ? [node, ...within] : within;
 }
 
 interface Wanted {

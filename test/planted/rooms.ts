@@ -159,6 +159,27 @@ export const ROOMS: readonly Room[] = [
       "src/presets/twilio.ts": ["verify", "isTwilioUrl", "bodyDigestIn", "identify", "portsOf"],
       "src/sources/define-source.ts": ["match", "liveAt", "read", "placeOf", "isEpochMs"],
       "src/sources/keys.ts": ["compileSourceKeys", "replacedSecret", "hmac"],
+      "src/sources/filter.ts": ["refusalOf", "filtered"],
+    },
+  },
+  {
+    name: "flow",
+    sampled: 4,
+    places: {
+      "src/inbox/flow.ts": [
+        ...["next", "ended", "takeAll", "remove", "#keyOf", "#mayStart", "#startsOf", "#freeOf", "#start", "#plan", "#reserve"],
+        ...["#wanted", "#reserved", "#notReserved", "#park", "#parkByConcurrency", "reserve", "parkMs"],
+      ],
+    },
+  },
+  {
+    name: "body limits",
+    sampled: 4,
+    places: {
+      "src/receiver/body-limits.ts": [
+        ...["verify", "#matched", "#matchInParts", "#waitedFor", "received", "finish", "release", "cut", "ended", "wait", "waited"],
+        ...["#sweepNow", "#makeRoom", "#hasTurn", "#askPaused", "#cutHeaviest", "#cutStalled", "#mostStalled"],
+      ],
     },
   },
 ];

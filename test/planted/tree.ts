@@ -27,17 +27,26 @@ function isOfTypes({ type }: object & { readonly type: unknown }): boolean {
   return typeof type === "string" && type.startsWith("TS") && !/^TS(?:NonNull|As|Satisfies)Expression$/.test(type);
 }
 
-/** What a function, a method or a constant is called. */
-export function namesOf({ type, id, key }: Node): readonly string[] {
-  if (type === "FunctionDeclaration" || type === "VariableDeclarator") return isNode(id) ? [String(id.name)] : [];
+/**
+ * What a function, a method or a constant is called.
+ *
+ * @param isInFunction - a variable there has a name only if it is a function
+ */
+export function namesOf({ type, id, key, init }: Node, isInFunction: boolean): readonly string[] {
+  const isVariable = type === "VariableDeclarator" && (!isInFunction || (isNode(init) && isFunction(init)));
+  if (type === "FunctionDeclaration" || isVariable) return isNode(id) ? [String(id.name)] : [];
   if (type !== "MethodDefinition" && type !== "Property" && type !== "PropertyDefinition") return [];
   if (!isNode(key)) return [];
   return [key.type === "PrivateIdentifier" ? `#${key.name}` : String(key.name)];
 }
 
+export function isFunction({ params }: Node): boolean {
+  return Array.isArray(params);
+}
+
 /** The parameters of what `namesOf` names, if it is a function. */
 export function parametersOf(node: Node): readonly Node[] {
-  const found = [node, node.value, node.init].find((each) => isNode(each) && Array.isArray(each.params));
+  const found = [node, node.value, node.init].find((each) => isNode(each) && isFunction(each));
   return isNode(found) ? (found.params as readonly Node[]) : [];
 }
 
@@ -53,15 +62,15 @@ export function topLevelNames(tree: Node): ReadonlySet<string> {
 }
 
 /** The names that a function has of its own: its parameters and variables. None of any other code. */
-export function localNames({ params, body }: Node): ReadonlySet<string> {
+export function localNames(node: Node): ReadonlySet<string> {
   const names = new Set<string>();
-  if (!Array.isArray(params)) return names;
-  addNames(names, params);
+  if (!isFunction(node)) return names;
+  addNames(names, node.params as readonly Node[]);
   const addDeclared = (node: Node) => {
     if (node.type === "VariableDeclarator" && isNode(node.id)) addNames(names, [node.id]);
-    if (!Array.isArray(node.params)) for (const child of childrenOf(node)) addDeclared(child);
+    if (!isFunction(node)) for (const child of childrenOf(node)) addDeclared(child);
   };
-  if (isNode(body)) addDeclared(body);
+  if (isNode(node.body)) addDeclared(node.body);
   return names;
 }
 
