@@ -30,7 +30,7 @@ describe("the planted bugs", () => {
   });
 
   it.each(BUGS)("can be planted: $name", (bug) => {
-    const { tests, caughtBy, says, unseen } = bug;
+    const { tests, caughtBy, says, inSmall } = bug;
     const edits = editsOf(ROOT, bug);
     expect(edits.length).toBeGreaterThan(0);
     for (const file of new Set(edits.map((edit) => edit.file))) {
@@ -43,8 +43,9 @@ describe("the planted bugs", () => {
       expect(() => treeOf(planted)).not.toThrow();
     }
     expect(existsSync(`${ROOT}${tests}`)).toBe(true);
-    // A programme must find it in certain words, or it is said why none does.
-    expect([caughtBy, says].map((each) => typeof each === "string" && each !== "")).toEqual(Array(2).fill(!unseen));
+    const words = expect.stringMatching(/./);
+    expect({ caughtBy, says }).toEqual(caughtBy === undefined ? {} : { caughtBy: words, says: words });
+    if (inSmall) expect(caughtBy).toBeDefined();
   });
 
   it("have the rows of the matrix, each for what was seen to find it", () => {
@@ -53,10 +54,16 @@ describe("the planted bugs", () => {
 });
 
 describe("a source that was formatted anew, and whose local variables have other names,", () => {
+  const others = new Map<string, string>();
+  const otherOf = (file: string) => {
+    const other = others.get(file) ?? rewritten(source(file));
+    others.set(file, other);
+    return other;
+  };
   const byHand = BUGS.flatMap(({ name, places = [] }) => places.map((place) => ({ name, place })));
 
   it.each(byHand)("still has the place of $name, in $place.file", ({ place }) => {
-    const edit = editAt(rewritten(source(place.file)), place);
+    const edit = editAt(otherOf(place.file), place);
     expect(edit.end).toBeGreaterThanOrEqual(edit.start);
   });
 
@@ -65,8 +72,8 @@ describe("a source that was formatted anew, and whose local variables have other
   it.each(functions)("has the same mutants: $file", ({ file, names }) => {
     const namesIn = (text: string) => changesIn(text, new Set(names)).map(({ place, what }) => `${place}: ${what}`);
     const text = source(file);
-    expect(rewritten(text)).not.toBe(text);
-    expect(namesIn(rewritten(text))).toEqual(namesIn(text));
+    expect(otherOf(file)).not.toBe(text);
+    expect(namesIn(otherOf(file))).toEqual(namesIn(text));
   });
 });
 

@@ -17,11 +17,10 @@ export interface Bug {
   readonly inSmall?: true;
   /** The tests that must find it too: a file or a folder, as for `npx vitest run`. */
   readonly tests: string;
-  /** The programme, as in `npm run prove -- NAME --small`, and a part of the line that it must say: another failure would show something else. */
+  /** The programme, as in `npm run prove -- NAME --small`. Default: none, because none meets the case. */
   readonly caughtBy?: string;
+  /** A part of the line that the programme must say: another failure would show something else. */
   readonly says?: string;
-  /** Why there is none: no programme meets the case, and the test alone must find it. */
-  readonly unseen?: string;
   /** Default: what mutations.ts makes of its name. */
   readonly places?: readonly Place[];
 }

@@ -2,15 +2,14 @@
 import type { Bug } from "./bugs.ts";
 import { code } from "./places.ts";
 
-const NO_CASE = "no programme has such a case";
-
 export const IN_USE: readonly Bug[] = [
   {
     // A process knows what it has accepted, and the store is not asked: a restored inbox never gets it again.
     name: "known events are remembered",
     room: "accept",
     tests: "test/receiver/restored.test.ts",
-    unseen: NO_CASE,
+    caughtBy: "sim",
+    says: "?",
     places: [
       code(
         "src/inbox/group-commit.ts",
@@ -37,7 +36,6 @@ export const IN_USE: readonly Bug[] = [
     name: "joined without the lane",
     room: "accept",
     tests: "test/inbox/batcher.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/group-commit.ts", "identityText", "laneKeyText($lane)", '""')],
   },
   {
@@ -46,7 +44,7 @@ export const IN_USE: readonly Bug[] = [
     room: "claim",
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
-    says: "late",
+    says: "reached onLate",
     places: [code("src/inbox/lane.ts", "#passOver", "$bySequence && !$late", "!$late")],
   },
   {
@@ -54,7 +52,7 @@ export const IN_USE: readonly Bug[] = [
     room: "settle",
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
-    says: "late",
+    says: "reached onLate",
     places: [code("src/inbox/lane.ts", "#ended", "if (!$request.ran) this.#takeBackMove($$move);", "")],
   },
   {
@@ -70,14 +68,12 @@ export const IN_USE: readonly Bug[] = [
     name: "a replaced inbox is not noticed",
     room: "accept",
     tests: "test/receiver/restored.test.ts",
-    unseen: NO_CASE,
     places: [code("src/receiver/engine.ts", "#noteNewId", "this.#highestId >= $before", "false")],
   },
   {
     name: "accounts share a lane",
     room: "sources",
     tests: "test/presets/owners.test.ts",
-    unseen: NO_CASE,
     places: [code("src/presets/stripe.ts", "objectOf", "$owner !== undefined", "false")],
   },
   {
@@ -85,14 +81,15 @@ export const IN_USE: readonly Bug[] = [
     room: "body limits",
     tests: "test/receiver/overload.test.ts",
     caughtBy: "slow",
-    says: "large",
+    says: "large bodies were refused",
     places: [code("src/receiver/body-limits.ts", "stalledMs", "this.isPaused ? 0 : $ms", "0")],
   },
   {
     name: "large bodies take no turns",
     room: "body limits",
-    tests: "test/adapters/unread-bodies.test.ts",
-    unseen: NO_CASE,
+    tests: "test/receiver/reading.test.ts",
+    caughtBy: "slow",
+    says: "large bodies were refused",
     places: [
       code(
         "src/receiver/body-limits.ts",
@@ -106,28 +103,26 @@ export const IN_USE: readonly Bug[] = [
     name: "a body is read without a signature",
     room: "body limits",
     tests: "test/adapters/unread-bodies.test.ts",
-    unseen: NO_CASE,
+    caughtBy: "slow",
+    says: "?",
     places: [code("src/sources/define-source.ts", "isProven", "$signedBy === undefined", "true")],
   },
   {
     name: "a file of two names is opened",
     room: "stores",
     tests: "test/stores/sqlite-files.test.ts",
-    unseen: NO_CASE,
     places: [code("src/stores/sqlite/connection.ts", "checkIsAlone", "$nlink > 1", "false")],
   },
   {
     name: "a removed log is not missed",
     room: "stores",
     tests: "test/stores/sqlite-files.test.ts",
-    unseen: NO_CASE,
     places: [code("src/stores/sqlite/disk-space.ts", "FILES", '["", $$logs]', '[""]')],
   },
   {
     name: "a connection to a standby stays",
     room: "stores",
     tests: "test/postgres/standby.test.ts",
-    unseen: NO_CASE,
     places: [
       code("src/stores/postgres/failures.ts", "leadsAstray", "$states.test($state)", "/^(?:08|57P)/.test($state)"),
     ],
@@ -137,28 +132,28 @@ export const IN_USE: readonly Bug[] = [
     name: "a transaction of any isolation",
     room: "stores",
     tests: "test/postgres/isolation.test.ts",
-    unseen: NO_CASE,
     places: [code("src/stores/postgres/session.ts", "BEGIN", '"begin isolation level read committed"', '"begin"')],
   },
   {
     name: "secrets of before the request say no",
     room: "accept",
     tests: "test/service/keyring-source-reread.test.ts",
-    unseen: NO_CASE,
+    caughtBy: "rotations",
+    says: "were answered with 401",
     places: [code("src/sources/keyring-provider.ts", "fresherThan", "$entry.readAt >= $cameAt", "true")],
   },
   {
     name: "a moved inbox is opened",
     room: "copy",
     tests: "test/stores/memory.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/store-rules.ts", "checkMoved", "$allowed === true", "true")],
   },
   {
     name: "a form cut in other ways is a new event",
     room: "sources",
     tests: "test/presets/twilio.test.ts",
-    unseen: NO_CASE,
+    caughtBy: "fuzz",
+    says: "?",
     places: [
       code("src/presets/twilio.ts", "identify($event, $kept, $digest)", 'hash("sha256", $signature)', "$digest()"),
     ],
@@ -167,14 +162,12 @@ export const IN_USE: readonly Bug[] = [
     name: "another spelling is a conflict",
     room: "accept",
     tests: "test/presets/twilio.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/store-rules.ts", "isConflict", "$incoming.isSame?.($$body) !== true", "true")],
   },
   {
     name: "an identity need not be said",
     room: "sources",
     tests: "test/presets/hmac-source.test.ts",
-    unseen: NO_CASE,
     places: [
       code(
         "src/presets/hmac-source.ts",
@@ -188,7 +181,6 @@ export const IN_USE: readonly Bug[] = [
     name: "nothing gives way in the quarantine",
     room: "accept",
     tests: "test/stores/memory.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/store-rules.ts", "bodiesGivingWay", "!$reasons.includes($reason)", "true")],
   },
   {
@@ -210,77 +202,70 @@ export const IN_USE: readonly Bug[] = [
     name: "kept headers are shown",
     room: "masking",
     tests: "test/inbox/masking.test.ts",
-    unseen: NO_CASE,
+    caughtBy: "leak",
+    says: "said ",
     places: [code("src/inbox/masking.ts", "keptTexts", "$head === null", "true")],
   },
   {
     name: "keys of an event are shown",
     room: "masking",
     tests: "test/inbox/masking.test.ts",
-    unseen: NO_CASE,
+    caughtBy: "leak",
+    says: "said ",
     places: [code("src/inbox/masking.ts", "collected", "$below === undefined && !isOrdinary($key)", "false")],
   },
   {
     name: "an empty secret is the same",
     room: "accept",
     tests: "test/service/secret.test.ts",
-    unseen: NO_CASE,
     places: [code("src/internal/same-secret.ts", "isSameSecret", '$isSame && $given !== ""', "$isSame")],
   },
   {
     name: "alerts are signed with a webhook secret",
     room: "accept",
     tests: "test/receiver/alerts.test.ts",
-    unseen: NO_CASE,
     places: [code("src/create.ts", "refuseSharedSecret", "$secret === undefined", "true")],
   },
   {
     name: "an effect sets a pragma",
     room: "effects",
     tests: "test/stores/sqlite-effects.test.ts",
-    unseen: NO_CASE,
     places: [code("src/stores/sqlite/effect-connection.ts", "refusalOf", '$key !== "pragma"', "true")],
   },
   {
     name: "pages of bodies without a bound",
     room: "stores",
     tests: "test/stores/large-bodies.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/store-rules.ts", "MOST_BYTES", "16 * 1024 * 1024", "Number.MAX_SAFE_INTEGER")],
   },
   {
     name: "a claim without a bound in bytes",
     room: "claim",
     tests: "test/stores/memory.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/store-rules.ts", "roomLeft", "$bytes >= $most", "false")],
   },
   {
     name: "a large event is searched",
     room: "masking",
     tests: "test/inbox/masking.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/masking.ts", "search", "$quoted.bytes > $most", "false")],
   },
   {
     name: "a form of any size is parsed",
     room: "sources",
     tests: "test/presets/twilio.test.ts",
-    unseen: NO_CASE,
     places: [code("src/presets/twilio.ts", "fieldsOf", "$body.length > LONGEST_FORM", "false")],
   },
   {
     name: "all keys are tried in one go",
     room: "body limits",
     tests: "test/receiver/overload.test.ts",
-    unseen: NO_CASE,
     places: [code("src/receiver/body-limits.ts", "HASHED_AT_ONCE", "2 * 1024 * 1024", "Number.MAX_SAFE_INTEGER")],
   },
   {
     name: "a second batch without effects",
     room: "accept",
     tests: "test/inbox/batcher-beside.test.ts",
-    unseen: NO_CASE,
     places: [code("src/inbox/group-commit.ts", "#commit", "$effects.length > 0", "true")],
   },
 ];

@@ -4,7 +4,17 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Edit } from "./places.ts";
 import { ROOMS, type Room } from "./rooms.ts";
-import { childrenOf, isFunction, isNode, localNames, type Node, namesOf, stringIn, topLevelNames, treeOf } from "./tree.ts";
+import {
+  childrenOf,
+  isFunction,
+  isNode,
+  localNames,
+  type Node,
+  namesOf,
+  stringIn,
+  topLevelNames,
+  treeOf,
+} from "./tree.ts";
 
 const SEED = "20261127";
 

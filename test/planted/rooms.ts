@@ -167,7 +167,19 @@ export const ROOMS: readonly Room[] = [
     sampled: 4,
     places: {
       "src/inbox/flow.ts": [
-        ...["next", "ended", "takeAll", "remove", "#keyOf", "#mayStart", "#startsOf", "#freeOf", "#start", "#plan", "#reserve"],
+        ...[
+          "next",
+          "ended",
+          "takeAll",
+          "remove",
+          "#keyOf",
+          "#mayStart",
+          "#startsOf",
+          "#freeOf",
+          "#start",
+          "#plan",
+          "#reserve",
+        ],
         ...["#wanted", "#reserved", "#notReserved", "#park", "#parkByConcurrency", "reserve", "parkMs"],
       ],
     },
@@ -177,7 +189,19 @@ export const ROOMS: readonly Room[] = [
     sampled: 4,
     places: {
       "src/receiver/body-limits.ts": [
-        ...["verify", "#matched", "#matchInParts", "#waitedFor", "received", "finish", "release", "cut", "ended", "wait", "waited"],
+        ...[
+          "verify",
+          "#matched",
+          "#matchInParts",
+          "#waitedFor",
+          "received",
+          "finish",
+          "release",
+          "cut",
+          "ended",
+          "wait",
+          "waited",
+        ],
         ...["#sweepNow", "#makeRoom", "#hasTurn", "#askPaused", "#cutHeaviest", "#cutStalled", "#mostStalled"],
       ],
     },
