@@ -125,6 +125,7 @@ export const IN_USE: readonly Bug[] = [
     tests: "test/postgres/standby.test.ts",
     places: [
       code("src/stores/postgres/failures.ts", "leadsAstray", "$states.test($state)", "/^(?:08|57P)/.test($state)"),
+      code("src/stores/postgres/session.ts", "takeClient", "$isKnown ? $client : checked($client)", "$client"),
     ],
   },
   {
