@@ -17,7 +17,7 @@ export default {
     "examples/{express,express-stripe,fastify-postgres,docker-compose}/server.ts",
     "test/**/*.test.ts",
     "test/setup/*.ts",
-    "test/prove/run.ts",
+    "test/proofs/run.ts",
     "test/**/*{child,server}.ts", "test/planted/candidates.ts",
   ],
   project: [

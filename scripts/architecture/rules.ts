@@ -85,7 +85,6 @@ const SHORT_FILE = 40;
 const TABLES: readonly string[] = [
   "src/stores/sqlite/schema.ts",
   "src/stores/postgres/migrate.ts",
-  "test/mutants/reasons/",
   "test/planted/bugs.ts",
 ];
 

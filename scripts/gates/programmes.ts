@@ -8,7 +8,7 @@ export const programmes: Gate = {
   name: "proof programmes",
   async run({ root }) {
     // Without a name it lists them.
-    const { output } = await run(process.execPath, [join(root, ".build", "test", "prove", "run.js")], { cwd: root });
+    const { output } = await run(process.execPath, [join(root, ".build", "test", "proofs", "run.js")], { cwd: root });
     const names = listed(output);
     const text = (file: string) => readFileSync(join(root, file), "utf8");
     const problems = disagreements(names, { ci: text(".ci/run"), guide: text("CONTRIBUTING.md") });

@@ -63,7 +63,7 @@ interface InspectFlags extends InboxFlags, ActFlags {
 type Keyboard = Pick<NodeJS.ReadStream, "isTTY" | "on" | "off" | "pause">;
 
 /** Resolves with the exit code once it has ended. @throws what `inWords` tells */
-export async function inspect(flags: InspectFlags, keyboard: Keyboard = process.stdin): Promise<number> {
+async function inspect(flags: InspectFlags, keyboard: Keyboard = process.stdin): Promise<number> {
   const inbox = await openAt(flags);
   try {
     await serveUntilSignal(inbox, flags, keyboard);

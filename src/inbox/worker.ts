@@ -519,7 +519,7 @@ class Backlog {
  * An expired lease may belong to an event that kills its process. So running handlers end first, then that one lease is claimed alone,
  * and nothing else is claimed until it has ended: the event takes no others with it.
  */
-export class Recovery {
+class Recovery {
   #state: "none" | "waiting" | "claiming" | "running" = "none";
 
   get isInProgress(): boolean {

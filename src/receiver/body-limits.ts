@@ -266,6 +266,7 @@ class BodyRead implements BodyReading {
   /** When it had last grown enough, and the bytes beyond which it has again. */
   #grewAt: number;
   #growsBeyond = 0;
+  #isFinished = false;
   #isReleased = false;
   #isCut = false;
   #onCut: (() => void) | null = null;
@@ -305,8 +306,8 @@ class BodyRead implements BodyReading {
   }
 
   received(bytes: number): Promise<void> | undefined {
-    // Nothing holds a chunk that arrives after the body was given up.
-    if (this.#isReleased) return undefined;
+    // Nothing holds a chunk that arrives after the body was complete, or given up.
+    if (this.#isFinished || this.#isReleased) return undefined;
     this.#bytes += bytes;
     this.#chunks += 1;
     const hasGrown = this.#bytes > this.#growsBeyond;
@@ -346,6 +347,7 @@ class BodyRead implements BodyReading {
 
   /** The body is complete, or was given up. It can no longer be cut. Its chunks are joined, so they take no more than their bytes. */
   finish(): void {
+    this.#isFinished = true;
     this.#budget.ended(this, this.#isReleased ? 0 : this.#chunks * CHUNK_BYTES);
     this.#chunks = 0;
   }

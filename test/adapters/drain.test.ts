@@ -88,7 +88,13 @@ describe("drainRoute()", () => {
     store.faults.step = new StoreError("store_unavailable", "The server is away.");
     const answer = await GET(bearer(secret));
     expect([answer.status, await answer.json()]).toEqual([503, { error: "unavailable" }]);
-    expect(log.at(-1)).toMatchObject({ level: "error", fields: { code: "store_unavailable" } });
+    expect(log.at(-1)).toMatchObject({
+      ...{
+        level: "error",
+        fields: { code: "store_unavailable" },
+        message: expect.stringContaining("The server is away."),
+      },
+    });
     store.faults.clear();
     const next = await GET(bearer(secret));
     expect([next.status, await next.json()]).toEqual([200, { outcome: "drained", claimed: 1, complete: true }]);
@@ -102,15 +108,6 @@ describe("drainRoute()", () => {
     expect([answer.status, await answer.json()]).toEqual([500, { error: "misconfigured" }]);
     expect(lines).toMatchObject([{ level: "error", fields: { code: "no_handlers" } }]);
     expect(lines[0]?.message).toContain("handler");
-  });
-
-  it("logs the code and the message of an error of ours", async () => {
-    const { receiver, lines } = memoryReceiver();
-    receiver.drain = () => Promise.reject(new StoreError("store_full", "The disk is full."));
-    const answer = await drainRoute(receiver, { secret }).GET(bearer(secret));
-    expect(answer.status).toBe(503);
-    expect(lines.at(-1)).toMatchObject({ fields: { code: "store_full" } });
-    expect(lines.at(-1)?.message).toContain("The disk is full.");
   });
 
   it.each([{ budgetMs: 0 }, { budgetMs: 86_400_001 }, { limit: 0.5 }, { limit: "10" as unknown as number }])(

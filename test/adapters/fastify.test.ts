@@ -1,10 +1,14 @@
 /** The Fastify adapter: the contract, and what is its own. */
+import { errorMonitor } from "node:events";
 import { Readable } from "node:stream";
-import Fastify, { type FastifyInstance } from "fastify";
-import { describe, expect, it, test } from "vitest";
-import { fastifyVerify, fastifyWebhook, leaveBodiesUnread } from "../../adapters/fastify.ts";
+import { createGunzip } from "node:zlib";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import { describe, expect, it, onTestFinished, test } from "vitest";
+import { fastifyInspector, fastifyVerify, fastifyWebhook, leaveBodiesUnread } from "../../adapters/fastify.ts";
 import { adapterContract } from "../contracts/adapter.ts";
 import type { MakeAdapterServer } from "../contracts/adapter-bench.ts";
+import { uncaughtErrors } from "../support/uncaught.ts";
+import { inspectorAt } from "./inspectors.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 import { bytesOf } from "./serving.ts";
 import { leaveUntaken } from "./untaken.ts";
@@ -74,17 +78,6 @@ describe("fastifyWebhook()", () => {
       await app.close();
     },
   );
-
-  it("answers 500 itself when the tenant option throws", async () => {
-    const { receiver } = memoryReceiver();
-    const app = Fastify();
-    const tenant = () => {
-      throw new TypeError("of +15550000001");
-    };
-    await app.register(fastifyWebhook, { receiver, path: "/webhooks", tenant });
-    const answer = await inject(app);
-    expect([answer.statusCode, answer.json()]).toEqual([500, { error: "misconfigured" }]);
-  });
 
   it("has a limit of its own, not Fastify's bodyLimit", async () => {
     const { receiver } = memoryReceiver();
@@ -215,3 +208,61 @@ function inject500(app: FastifyInstance) {
   const { body, headers } = signedEvent();
   return app.inject({ method: "POST", url: "/webhooks", headers, payload: body });
 }
+
+const { headers } = signedEvent();
+
+/** Resolves once each request to `path` was answered, and what stood in its place has failed. */
+async function statusesBehindGunzip(mount: (app: FastifyInstance) => unknown, requests: readonly RequestInit[]) {
+  const ends: Promise<unknown>[] = [];
+  const app = Fastify({ forceCloseConnections: true });
+  onTestFinished(() => app.close());
+  app.addHook("preParsing", async (_request, _reply, payload) => {
+    const unzipped = payload.pipe(createGunzip());
+    ends.push(new Promise((resolve) => unzipped.once(errorMonitor, resolve)));
+    return unzipped;
+  });
+  await mount(app);
+  const address = await app.listen({ port: 0, host: "127.0.0.1" });
+  const statuses: number[] = [];
+  for (const request of requests) {
+    const { status } = await fetch(`${address}/webhooks`, { method: "POST", body: "not compressed", ...request });
+    statuses.push(status);
+  }
+  await Promise.all(ends);
+  return statuses;
+}
+
+it("fastifyWebhook() answers what it refuses before the body, whatever becomes of the stream (RCV-2)", async () => {
+  const { receiver } = memoryReceiver({ maxBodyBytes: 1_024 });
+  const errors = uncaughtErrors();
+  const statuses = await statusesBehindGunzip(
+    (app) => app.register(fastifyWebhook, { receiver, path: "/webhooks" }),
+    [
+      {},
+      { method: "PATCH" },
+      { headers: { ...headers, "content-encoding": "gzip" } },
+      { headers, body: "not compressed".repeat(100) },
+    ],
+  );
+  expect([statuses, errors]).toEqual([[401, 405, 415, 413], []]);
+});
+
+it("fastifyVerify() does (RCV-2)", async () => {
+  const errors = uncaughtErrors();
+  const statuses = await statusesBehindGunzip(
+    (app) =>
+      app.register(async (scope) => {
+        leaveBodiesUnread(scope);
+        scope.post("/webhooks", { preHandler: fastifyVerify({ secrets: SECRET }) }, () => "never");
+      }),
+    [{}],
+  );
+  expect([statuses, errors]).toEqual([[401], []]);
+});
+
+it("fastifyInspector() does", async () => {
+  const errors = uncaughtErrors();
+  const { inspector } = inspectorAt<FastifyRequest>("/webhooks");
+  const statuses = await statusesBehindGunzip((app) => app.register(fastifyInspector, { inspector }), [{}]);
+  expect([statuses, errors]).toEqual([[200], []]);
+});

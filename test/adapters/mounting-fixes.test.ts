@@ -2,11 +2,9 @@
 import { createServer, IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import express from "express";
-import Fastify from "fastify";
 import supertest from "supertest";
 import { describe, expect, it } from "vitest";
 import { expressWebhook } from "../../adapters/express.ts";
-import { leaveBodiesUnread } from "../../adapters/fastify.ts";
 import { fetchWebhook } from "../../adapters/fetch.ts";
 import { parsedBodyFix } from "../../adapters/mounting.ts";
 import { nodeWebhook } from "../../adapters/node.ts";
@@ -27,7 +25,9 @@ describe("the fix for a body that was read too early", () => {
 
   it("names express.json() and NestJS in an application on Express", async () => {
     const message = await logged((receiver) => express().use(express.json()).use(expressWebhook(receiver)));
-    expect(message).toMatch(/In Express: .*limit: "256kb".* In NestJS: .*rawBody: true/);
+    expect(message).toMatch(
+      /In Express: .*before express\.json\(\).*captureRawBody.*limit: "256kb".* In NestJS: .*rawBody: true/,
+    );
   });
 
   it("says that a text in rawBody or body is not what was signed", async () => {
@@ -54,17 +54,6 @@ describe("the fix for a body that was read too early", () => {
 
   it("names the option of a Next.js pages route", () => {
     expect(parsedBodyFix(Object.assign(plain(), { query: {}, cookies: {}, body: {} }))).toContain("bodyParser: false");
-  });
-
-  it("names leaveBodiesUnread() in Fastify", async () => {
-    const app = Fastify();
-    leaveBodiesUnread(app);
-    let fix = "";
-    app.post("/", async (request) => {
-      fix = parsedBodyFix(request);
-    });
-    await app.inject({ method: "POST", url: "/", payload: {} });
-    expect(fix).toContain("leaveBodiesUnread(scope)");
   });
 
   it("names Hono and Elysia for a fetch Request", async () => {

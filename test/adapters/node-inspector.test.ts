@@ -6,6 +6,7 @@ import { Socket } from "node:net";
 import { Writable } from "node:stream";
 import { setImmediate as nextRound } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, test } from "vitest";
+import { endStream, jsonLeft } from "../../adapters/inspector-io.ts";
 import { nodeInspector } from "../../adapters/node.ts";
 import { sendStream } from "../../adapters/node-inspector.ts";
 import type { Mountable } from "../../src/inspector/index.ts";
@@ -69,16 +70,6 @@ describe("nodeInspector()", () => {
     const answer = await fetch(`http://127.0.0.1:${server.port}/`);
     expect([answer.status, await answer.text()]).toEqual([418, "teapot"]);
     await ended;
-    await server.close();
-  });
-
-  it("ends the connection of a body that it did not read to its end", async () => {
-    const { inspector } = inspectorAt<IncomingMessage>("", async ({ readJson }) => (await readJson(10)).ok);
-    const server = await serve(nodeInspector(inspector));
-    const connection = await openSocket(server.port);
-    connection.send(requestBytes({ path: "/", body: Buffer.alloc(300_000, " ") }));
-    const { headers, body } = await connection.answer();
-    expect([headers.connection, body, await connection.ended()]).toEqual(["close", "false", "end"]);
     await server.close();
   });
 
@@ -294,16 +285,6 @@ describe("sendStream()", () => {
     expect(bytes).toBeGreaterThan(5 * LARGE.length);
   });
 
-  it("is over when its reader goes while it waits to write more", async () => {
-    const { connection, response } = await asked();
-    connection.pause();
-    const { sent } = await untilFull(response);
-    const closed = once(response, "close");
-    connection.abort();
-    await closed;
-    expect(await isSettled(sent)).toBe(true);
-  });
-
   it("lets go of a reader who takes nothing for 10 s, and ends what it reads from", async () => {
     const { connection, response } = await asked();
     connection.pause();
@@ -342,5 +323,31 @@ describe("sendStream()", () => {
     await closed;
     make({ done: false, value: "too late" });
     expect(await isSettled(sent)).toBe(true);
+  });
+});
+
+describe("jsonLeft()", () => {
+  const circular: { self?: unknown } = {};
+  circular.self = circular;
+
+  it.each([
+    ["a text", "{}"],
+    ["what cannot be written as JSON", circular],
+  ])("does not believe %s", (_what, value) => {
+    expect(jsonLeft(value, 100)).toEqual({ ok: false, reason: "invalid" });
+  });
+
+  it.each([null, undefined])("takes %s, which parsers leave for none, for an empty one", (value) => {
+    expect(jsonLeft(value, 100)).toEqual({ ok: false, reason: "empty" });
+  });
+});
+
+// The end of a stream that nobody reads any more.
+
+const next = () => new Promise<never>(() => {});
+
+describe("endStream()", () => {
+  it("passes over an iterator that cannot be ended", () => {
+    expect(() => endStream({ next })).not.toThrow();
   });
 });

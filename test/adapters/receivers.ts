@@ -1,10 +1,12 @@
 /** Receivers and signed requests for the adapter tests. */
-
+import type { RequestListener } from "node:http";
+import { onTestFinished } from "vitest";
 import { createReceiver, type Receiver, type ReceiverOptions } from "../../src/index.ts";
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
 import { signPayload } from "../../src/service/sign.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { eventBody } from "../contracts/adapter-bench.ts";
+import { serve } from "./serving.ts";
 
 export const SECRET = "whsec_adapter_tests_0123456789";
 
@@ -39,4 +41,11 @@ export function memoryReceiver(options: Partial<ReceiverOptions<never>> = {}): {
 export function signedEvent(text = "hello"): { body: Buffer; headers: Record<string, string> } {
   const body = eventBody(text);
   return { body, headers: { ...signPayload({ body, secret: SECRET }), "content-type": "application/json" } };
+}
+
+/** The answer of a server with this listener to a signed event. */
+export async function answerOf(listener: RequestListener): Promise<Response> {
+  const { port, close } = await serve(listener);
+  onTestFinished(close);
+  return fetch(`http://127.0.0.1:${port}/`, { method: "POST", ...signedEvent() });
 }

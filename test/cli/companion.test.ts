@@ -1,8 +1,6 @@
 /** `--exec`: a command beside the emulator, with what it needs to find it, ended with it and ending it. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
+import { newFile } from "./place.ts";
 import { Running, runs } from "./running.ts";
 
 const begin = (command: string) => new Running(["emulator", "--json", "--port=0", `--exec=${command}`]);
@@ -30,15 +28,9 @@ describe("oncehook emulator --exec", () => {
     expect(JSON.parse(second)).toEqual({ status: 200, secret: JSON.parse(first).webhookSecret });
   });
 
-  it("goes through the shell, and ends with the command's exit code", { tags: "full" }, async () => {
-    expect(await begin("echo one && echo two >&2; exit 7").exit).toMatchObject({
-      code: 7,
-      output: expect.stringMatching(/^\{.*\}\none\n$/),
-      errors: "two\n",
-    });
-    expect(await begin("no-such-command-anywhere").exit).toMatchObject({ code: 127 });
-    expect(await begin("exit 5").exit).toMatchObject({ code: 5 });
-    expect(await begin("CODE=6 sh -c 'exit $CODE'").exit).toMatchObject({ code: 6 });
+  it("shares its output and its errors with the command", { tags: "full" }, async () => {
+    const { code, output, errors } = await begin("echo one && echo two >&2; exit 7").exit;
+    expect([code, output, errors]).toEqual([7, expect.stringMatching(/^\{.*\}\none\n$/), "two\n"]);
   });
 
   it("ends with 128 + the number of the signal that ended the command", async () => {
@@ -49,7 +41,7 @@ describe("oncehook emulator --exec", () => {
     "passes %s on, and stays until the command has ended",
     { tags: "full" },
     async (signal) => {
-      const app = writeApp(`${GET_TOKEN}
+      const app = newFile(`${GET_TOKEN}
       setTimeout(() => {}, 60000);
       process.on("${signal}", () => token().then(({ status }) => process.exit(status === 200 ? 9 : 8)));
       console.log("up");`);
@@ -60,61 +52,24 @@ describe("oncehook emulator --exec", () => {
     },
   );
 
-  it("starts nothing more of the command after a signal", { tags: "full" }, async () => {
-    const running = begin("echo $$ up; sleep 300; echo more");
-    await started(running);
-    running.signal("SIGTERM");
-    const { code, output } = await running.exit;
-    expect([code, output]).toEqual([143, expect.not.stringContaining("more")]);
-  });
-
-  it("leaves nothing of the command's processes running when SIGTERM ends it", { tags: "full" }, async () => {
-    const running = begin("sleep 300 & echo $!; sleep 300 & echo $!; echo $$ up; wait");
+  it.each<[what: string, command: string, signals: number, code: number]>([
+    ["starts nothing more of the command after a signal", "echo $$ up; sleep 300; echo more", 1, 143],
+    ["leaves none of its processes running", "sleep 300 & echo $!; sleep 300 & echo $!; echo $$ up; wait", 1, 143],
+    ["ends what takes no SIGTERM", 'sleep 300 & echo $!; trap "" TERM; sleep 300 & echo $!; echo $$ up', 0, 0],
+    ["kills at the second signal", `trap "echo heard" TERM; sleep 300 & echo $!; echo $$ up; ${A_WHILE}`, 2, 143],
+  ])("%s", { tags: "full" }, async (_, command, signals, code) => {
+    const running = begin(command);
     const pids = await started(running);
-    expect(pids.map(runs)).toEqual([true, true, true]);
-    running.signal("SIGTERM");
-    expect(await running.exit).toMatchObject({ code: 143, signal: null });
-    expect(pids.map(runs)).toEqual([false, false, false]);
-  });
-
-  it("ends what the command leaves behind, even when it takes no SIGTERM", { tags: "full" }, async () => {
-    const running = begin('sleep 300 & echo $!; trap "" TERM; sleep 300 & echo $!; echo $$ up');
-    const pids = await started(running);
-    expect(await running.exit).toMatchObject({ code: 0 });
-    expect(pids.map(runs)).toEqual([false, false, false]);
-  });
-
-  it("kills a command that does not listen at the second signal", { tags: "full" }, async () => {
-    const running = begin(`trap "echo heard" TERM; sleep 300 & echo $!; echo $$ up; ${A_WHILE}`);
-    const pids = await started(running);
-    running.signal("SIGTERM");
-    await running.printed(/^heard$/m);
-    running.signal("SIGTERM");
-    expect(await running.exit).toMatchObject({ code: 143 });
+    if (signals > 0) running.signal("SIGTERM");
+    if (signals > 1) {
+      await running.printed(/^heard$/m);
+      running.signal("SIGTERM");
+    }
+    const exit = await running.exit;
+    expect([exit.code, exit.signal, exit.output]).toEqual([code, null, expect.not.stringContaining("more")]);
     await expect.poll(() => pids.map(runs)).toEqual(pids.map(() => false));
   });
 });
-
-describe("a test that is over", () => {
-  it.each([["sleep 300 & echo $!; echo $$ up; wait"], [`trap "" TERM; sleep 300 & echo $!; echo $$ up; ${A_WHILE}`]])(
-    "leaves nothing of %s",
-    { tags: "full" },
-    async (command) => {
-      const running = begin(command);
-      const pids = await started(running);
-      await running.end();
-      await expect.poll(() => pids.map(runs)).toEqual(pids.map(() => false));
-    },
-  );
-});
-
-/** A Node programme as a file; gone with the test. */
-function writeApp(programme: string): string {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-app-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  writeFileSync(join(folder, "app.cjs"), programme);
-  return join(folder, "app.cjs");
-}
 
 /** The pids that the command printed before "up". */
 async function started(running: Running): Promise<number[]> {

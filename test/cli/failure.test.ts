@@ -1,8 +1,9 @@
 /** What a command says at its end, and with which code, for each kind of error. */
 import { CommanderError } from "commander";
-import { describe, expect, it } from "vitest";
-import { CommandError, endingOf, FAILURE, USAGE_MISTAKE } from "../../src/cli/exit.ts";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { CommandError, endingOf, FAILURE, leaveUntaken, USAGE_MISTAKE } from "../../src/cli/exit.ts";
 import { OncehookError, SetupError } from "../../src/errors.ts";
+import { createFakeClock } from "../../src/testing/index.ts";
 
 describe("endingOf()", () => {
   it.each([
@@ -32,5 +33,28 @@ describe("endingOf()", () => {
     const error = new CommandError("It is in use.", FAILURE, { cause: new Error("EADDRINUSE") });
     expect(endingOf(error).text).not.toContain("EADDRINUSE");
     expect(endingOf(error, { debug: true }).text).toContain("EADDRINUSE");
+  });
+});
+
+describe("leaveUntaken()", () => {
+  it.each([
+    ["stops waiting for standard output after a second", { stdout: 1 }, [0, 1]],
+    ["stops waiting for standard error after a second", { stderr: 1 }, [0, 1]],
+    ["leaves a process alone whose output was taken", {}, [0, 0]],
+  ])("%s", async (_, bytes: { stdout?: number; stderr?: number }, endings) => {
+    const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
+    const left = (["stdout", "stderr"] as const).map((name) =>
+      vi.spyOn(process[name], "writableLength", "get").mockReturnValue(bytes[name] ?? 0),
+    );
+    onTestFinished(() => {
+      for (const spy of [exit, ...left]) spy.mockRestore();
+    });
+    const clock = createFakeClock();
+    leaveUntaken(clock);
+    for (const [index, ms] of [999, 1].entries()) {
+      await clock.advance(ms);
+      // With the exit code that it had.
+      expect(exit.mock.calls.filter(([code]) => code === undefined).length).toBe(endings[index]);
+    }
   });
 });

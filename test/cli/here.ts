@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import { vi } from "vitest";
 import { endingOf } from "../../src/cli/exit.ts";
-import { keepSignals } from "./signal-listeners.ts";
 
 export interface HereExit {
   readonly code: number;
@@ -42,6 +41,11 @@ export async function runHere(
   }
 }
 
+/** What it printed with `--json`. */
+export function rowsOf({ output }: Pick<HereExit, "output">): readonly Record<string, unknown>[] {
+  return output.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
+}
+
 /** As the program ends, with what commander and an error would print. */
 async function ending(command: Command, args: readonly string[], tell: (text: string) => void): Promise<number> {
   process.exitCode = 0;
@@ -53,4 +57,17 @@ async function ending(command: Command, args: readonly string[], tell: (text: st
     tell(text);
     return exitCode;
   }
+}
+
+// Commands that run in the tests' process hear its signals, and must not go on hearing them.
+
+const SIGNALS = ["SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"] as const;
+
+/** The function it gives takes away whoever listens to a signal since. */
+function keepSignals(): () => void {
+  const before = SIGNALS.map((name) => [name, process.listeners(name)] as const);
+  return () => {
+    for (const [name, kept] of before)
+      for (const listener of process.listeners(name)) if (!kept.includes(listener)) process.off(name, listener);
+  };
 }

@@ -63,21 +63,12 @@ export async function fillInbox(path: string): Promise<void> {
   await handle(store, one("queued", "msg_2"), handled);
   await handle(store, one("sent", "msg_3", { gapWaitMs: 80_000_000 }), handled);
   await handle(store, one("queued", "msg_4"), (lease) => ({ ...dead(lease), onDead: "block" }) as Settle<never>);
-  await handle(
-    store,
-    one("queued", "msg_5"),
-    (lease) => ({ ...handled(lease), outcome: "unhandled" }) as Settle<never>,
-  );
+  const unhandled = (lease: Lease) => ({ ...handled(lease), outcome: "unhandled" }) as Settle<never>;
+  await handle(store, one("queued", "msg_5"), unhandled);
   const raw = Buffer.from(`{"to": "${NUMBER}", "text": "${TEXT}"`);
-  const quarantined = {
-    reason: "invalid_json",
-    slot: "current",
-    signer: "s",
-    scope: "any",
-    signedAt: Date.now(),
-    trace: null,
-  };
-  await store.step(turn<never>({ quarantines: [{ ...quarantined, digest: hash("sha256", raw, "buffer"), raw }] }));
+  const origin = { slot: "current", signer: "s", scope: "any", signedAt: Date.now(), trace: null };
+  const kept = { ...origin, reason: "invalid_json", digest: hash("sha256", raw, "buffer"), raw };
+  await store.step(turn<never>({ quarantines: [kept] }));
   await store.close();
 }
 

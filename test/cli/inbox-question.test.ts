@@ -6,7 +6,8 @@ import { systemClock } from "../../src/internal/clock.ts";
 import { InboxOperator } from "../../src/receiver/operator.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { contextOf, turn } from "../stores/sqlite-turns.ts";
-import { inbox, inStore, newInbox, rowsOf } from "./inbox-own.ts";
+import { rowsOf } from "./here.ts";
+import { inbox, inStore, newInbox } from "./inbox-own.ts";
 import { dead, handle, outboundEvent } from "./inbox-place.ts";
 
 /** Somebody at a terminal, who answers once `meanwhile` has happened. */

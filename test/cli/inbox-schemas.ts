@@ -10,21 +10,14 @@ const state = z.enum(["pending", "done", "dead", "late", "discarded"]);
 
 const eventFields = {
   ...{ id, lane: id, ...key, identity: z.string().length(64).nullable(), sequence: count, eventType: text, state },
-  ...{
-    outcome: z.enum(["handled", "unhandled"]).nullable(),
-    late: z.boolean(),
-    forced: z.boolean(),
-    conflict: z.boolean(),
-  },
+  outcome: z.enum(["handled", "unhandled"]).nullable(),
+  ...{ late: z.boolean(), forced: z.boolean(), conflict: z.boolean() },
   ...{ occurredAt: time, signedAt: time, acceptedAt: time, startedAt: time.nullable(), finishedAt: time.nullable() },
   ...{ attempts: count, duplicates: count, errorCode: text.nullable(), error: text.nullable(), hasBody: z.boolean() },
 };
 
-const body = z.union([
-  z.strictObject({ masked: z.unknown() }),
-  z.strictObject({ text }),
-  z.strictObject({ base64: text }),
-]);
+const masked = z.strictObject({ masked: z.unknown() });
+const body = z.union([masked, z.strictObject({ text }), z.strictObject({ base64: text })]);
 
 const laneFields = {
   ...{ lane: id, ...key, status: z.enum(["idle", "ready", "gap", "leased", "backoff", "blocked"]) },
@@ -32,14 +25,8 @@ const laneFields = {
   ...{ peer: text.nullable(), externalReference: text.nullable() },
 };
 
-const attempt = z.strictObject({
-  eventId: id,
-  attempt: id,
-  at: time,
-  durationMs: z.number(),
-  errorCode: text,
-  error: text,
-});
+const failure = { durationMs: z.number(), errorCode: text, error: text };
+const attempt = z.strictObject({ eventId: id, attempt: id, at: time, ...failure });
 const gap = z.strictObject({ from: count, to: count, skippedAt: time, filledAt: time.nullable() });
 
 const quarantineFields = {
@@ -49,6 +36,8 @@ const quarantineFields = {
 
 const left = { in_progress: count, body_pruned: count, not_found: count, wrong_state: count, dryRun: z.boolean() };
 const refusal = z.enum(["not_found", "in_progress", "body_pruned", "wrong_state", "invalid_event"]);
+const ended = z.union([z.enum(["replayed", "discarded"]), refusal]);
+const freed = z.union([z.enum(["unblocked", "released"]), refusal]);
 
 export const SCHEMAS = {
   event: z.strictObject(eventFields),
@@ -72,32 +61,18 @@ export const SCHEMAS = {
   audit: z.strictObject({ id, at: time, by: text, act: text, detail: text }),
   replay: z.strictObject({ replayed: count, superseded: count, ...left }),
   discard: z.strictObject({ discarded: count, ...left }),
-  eventAct: z.strictObject({ event: id, result: z.union([z.enum(["replayed", "discarded"]), refusal]) }),
-  laneAct: z.strictObject({
-    lane: id,
-    event: id.optional(),
-    result: z.union([z.enum(["unblocked", "released"]), refusal]),
-  }),
+  eventAct: z.strictObject({ event: id, result: ended }),
+  laneAct: z.strictObject({ lane: id, event: id.optional(), result: freed }),
   quarantined: z.strictObject(quarantineFields),
   quarantinedBody: z.strictObject({ ...quarantineFields, body: body.nullable() }),
-  quarantineAct: z.strictObject({
-    ...{ quarantined: id, event: id.optional(), result: z.union([z.enum(["replayed", "discarded"]), refusal]) },
-  }),
+  quarantineAct: z.strictObject({ quarantined: id, event: id.optional(), result: ended }),
   held: z.looseObject({ kind: z.enum(["event", "quarantined"]) }),
   erase: z.strictObject({ erased: count }),
   prune: z.strictObject({ bodies: count, events: count, lanes: count, quarantined: count }),
   migrate: z.strictObject({ location: text, migrated: z.boolean(), from: count.nullable(), to: count.nullable() }),
   copy: z.strictObject({
-    ...{
-      from: text,
-      to: text,
-      lanes: count,
-      events: count,
-      bodies: count,
-      gaps: count,
-      attempts: count,
-      conflicts: count,
-    },
+    ...{ from: text, to: text, lanes: count, events: count, bodies: count },
+    ...{ gaps: count, attempts: count, conflicts: count },
     ...{ pending: count, done: count, dead: count, late: count, discarded: count, quarantined: count, audit: count },
     ...{ lanesBefore: count, moved: z.boolean() },
   }),

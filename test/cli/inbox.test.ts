@@ -1,4 +1,4 @@
-/** The parts of `oncehook inbox` that need no process: flags, masks, questions, errors in words, and help. */
+/** The parts of `oncehook inbox` that need no inbox: flags, questions, errors in words, and help. */
 import { readFileSync } from "node:fs";
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
@@ -10,9 +10,6 @@ import { inboxCommand } from "../../src/cli/inbox/command.ts";
 import { addFilterFlags, type FilterFlags, filterOf } from "../../src/cli/inbox/filters.ts";
 import { checkAskable, confirm, printable } from "../../src/cli/terminal.ts";
 import { type OncehookError, SetupError, StoreError } from "../../src/errors.ts";
-import { maskedBody } from "../../src/receiver/shown.ts";
-import { SERVICE_SHOWS } from "../../src/service/source.ts";
-import { inbound, outbound } from "../receiver/events.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { SCHEMAS } from "./inbox-schemas.ts";
 
@@ -24,40 +21,20 @@ describe("filterOf()", () => {
 
   it("gives each flag its filter, and none where there is no flag", () => {
     expect(read([])).toEqual({});
-    const texts = [
-      "--type",
-      "t",
-      "--message",
-      "m",
-      "--client",
-      "c",
-      "--reference",
-      "r",
-      "--number",
-      "n",
-      "--error",
-      "e",
-    ];
-    expect(
-      read(["--state", "dead", "--state", "late", "--outcome", "unhandled", "--late", "--conflict", ...texts]),
-    ).toEqual({
+    const texts = "--type t --message m --client c --reference r --number n --error e".split(" ");
+    const flags = "--state dead --state late --outcome unhandled --late --conflict".split(" ");
+    expect(read([...flags, ...texts])).toEqual({
       ...{ states: ["dead", "late"], outcome: "unhandled", late: true, conflict: true },
       ...{ eventType: "t", messageId: "m", apiClientId: "c", externalReference: "r", peer: "n", errorCode: "e" },
     });
   });
 
-  it("takes the outcome of filtered events", () => {
+  it("takes the outcome of filtered events, ages and instants", () => {
     expect(read(["--outcome", "filtered"])).toEqual({ outcome: "filtered" });
-  });
-
-  it("takes ages and instants", () => {
     expect(read(["--since", "2026-01-01T00:00:00Z"])).toEqual({ acceptedFrom: 1_767_225_600_000 });
     const { acceptedFrom = 0, acceptedTo = 0 } = read(["--since", "2h", "--older-than", "90m"]);
     expect(acceptedTo - acceptedFrom).toBeGreaterThanOrEqual(30 * 60_000);
     expect(acceptedTo - acceptedFrom).toBeLessThan(31 * 60_000);
-  });
-
-  it("says of a time that it cannot read how an age is written too", () => {
     expect(() => read(["--since", "yesterday"])).toThrow(
       /Write how long ago, such as 2h or 7d, or a time such as 2026/,
     );
@@ -75,32 +52,6 @@ describe("rate()", () => {
 
   it.each(["0/s", "50/h", "fast", "1000000/s", ""])("refuses %j", (text) => {
     expect(() => rate(text)).toThrow("50/s");
-  });
-});
-
-describe("maskedBody()", () => {
-  const masked = (value: unknown) =>
-    maskedBody(Buffer.from(typeof value === "string" ? value : JSON.stringify(value)), SERVICE_SHOWS);
-
-  it("keeps what an event is, and of numbers and texts no more than two digits", () => {
-    expect(masked(inbound())).toEqual({
-      ...{ eventType: "message.inbound", direction: "inbound", occurredAt: 1_760_000_000_000, apiClientId: "apc_1" },
-      data: {
-        ...{ messageId: "msg_in_1", conversationId: "cnv_9", numberId: "num_3", from: "…02", to: "…01" },
-        ...{ timestamp: 1_760_000_000_000, "[hidden]": "2 fields" },
-      },
-    });
-    expect(masked(outbound("failed", { errorMessage: "No such person: Ann" }))).toMatchObject({
-      data: { status: "failed", error: { code: "PROVIDER_SEND_FAILED", "[hidden]": "2 fields" } },
-    });
-  });
-
-  it("shows nothing of fields that only look like known ones, or of a body that is no JSON", () => {
-    const strange = { messageId: "call me", code: "483920", status: "+15550100002", phone: 15_550_100_002 };
-    expect(masked({ ...strange, "+15550100002": [{ note: "Ann" }], data: { status: "+15550100002" } })).toEqual({
-      ...{ messageId: "[text]", data: { status: "…02" }, "[hidden]": "4 fields" },
-    });
-    expect(masked("+15550100002 Ann")).toBe("[16 bytes that are not JSON]");
   });
 });
 

@@ -1,29 +1,21 @@
 /** How much commands read of a file, and what they take for text. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Readable } from "node:stream";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { bytesOfFile, bytesOfStream, textOfBytes } from "../../src/cli/input.ts";
+import { newFile } from "./place.ts";
 
 const READING = { name: "it", mostBytes: 1024 };
 const TOO_LARGE = expect.objectContaining({ exitCode: 2, message: "Cannot read it: it is larger than 1 KiB." });
 
-function fileWith(content: Uint8Array): string {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-input-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, "file"), content);
-  return join(folder, "file");
-}
-
 describe("bytesOfFile()", () => {
   it.each([0, 1, 1023, 1024])("reads a file of %i bytes", (length) => {
     const content = Buffer.alloc(length, "ab");
-    expect(bytesOfFile(fileWith(content), READING).equals(content)).toBe(true);
+    expect(bytesOfFile(newFile(content), READING).equals(content)).toBe(true);
   });
 
   it("refuses a file of a byte too many", () => {
-    expect(() => bytesOfFile(fileWith(Buffer.alloc(1025)), READING)).toThrow(TOO_LARGE);
+    expect(() => bytesOfFile(newFile(Buffer.alloc(1025)), READING)).toThrow(TOO_LARGE);
   });
 
   it.skipIf(process.platform === "win32")("refuses what has no end", () => {

@@ -3,7 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { connect } from "node:net";
 import { userInfo } from "node:os";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { inspect, inspectCommand } from "../../src/cli/inspect.ts";
+import { inspectCommand } from "../../src/cli/inspect.ts";
 import { createReceiver, openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -12,7 +12,6 @@ import { fixtures } from "../../src/testing/fixtures.ts";
 import { newInboxFile } from "../receiver/bench.ts";
 import { runHere } from "./here.ts";
 import { Running } from "./running.ts";
-import { keepSignals } from "./signal-listeners.ts";
 
 /** The file of an inbox with one handled event. */
 async function inboxFile(): Promise<string> {
@@ -127,80 +126,43 @@ describe("oncehook inspect in this process", () => {
   });
 
   it("prints a fresh link each time somebody presses Enter on a terminal", async () => {
-    const keyboard = new Keyboard();
-    const { output, ended } = inspectHere(await inboxFile(), keyboard);
-    const first = await output.link(1);
+    const { keyboard, link, ended } = await inspectHere(true);
+    const first = await link(1);
     keyboard.emit("data", Buffer.from("\n"));
-    const second = await output.link(2);
+    const second = await link(2);
     expect((await fetch(first, { redirect: "manual" })).status).toBe(403);
     expect((await fetch(second, { redirect: "manual" })).status).toBe(303);
     process.emit("SIGTERM");
-    expect(await ended).toBe(0);
-    expect([keyboard.paused, keyboard.listenerCount("data"), output.errors]).toEqual([
-      true,
-      0,
-      "The link can be opened once, within 60 s. Enter prints a fresh one. Ctrl-C ends it.\n",
-    ]);
+    const { code, errors } = await ended;
+    const remark = "The link can be opened once, within 60 s. Enter prints a fresh one. Ctrl-C ends it.\n";
+    expect([code, errors, keyboard.listenerCount("data")]).toEqual([0, remark, 0]);
+    expect(keyboard.pause).toHaveBeenCalled();
   });
 
   it("leaves alone what is no terminal", async () => {
-    const keyboard = new Keyboard(false);
-    const { output, ended } = inspectHere(await inboxFile(), keyboard);
-    await output.link(1);
+    const { keyboard, link, ended } = await inspectHere(false);
+    await link(1);
     expect(keyboard.listenerCount("data")).toBe(0);
     process.emit("SIGTERM");
-    expect([await ended, keyboard.paused]).toEqual([0, false]);
-    expect(output.errors).toBe("The link can be opened once, within 60 s. Ctrl-C ends it.\n");
+    const { code, errors } = await ended;
+    expect([code, errors]).toEqual([0, "The link can be opened once, within 60 s. Ctrl-C ends it.\n"]);
+    expect(keyboard.pause).not.toHaveBeenCalled();
   });
 });
 
-class Keyboard extends EventEmitter {
-  readonly isTTY: boolean;
-  paused = false;
-
-  constructor(isTTY = true) {
-    super();
-    this.isTTY = isTTY;
-  }
-
-  pause(): this {
-    this.paused = true;
-    return this;
-  }
-}
-
-/** The command with this keyboard; what it prints is looked at while it runs. */
-function inspectHere(store: string, keyboard: Keyboard) {
-  const deafen = keepSignals();
-  let look = () => {};
-  const output = {
-    text: "",
-    errors: "",
-    async link(count: number): Promise<string> {
-      for (;;) {
-        const links = [...output.text.matchAll(/^Open (\S+)\n/gm)].map(([, link = ""]) => link);
-        if (links.length >= count) return links.at(-1) ?? "";
-        await new Promise<void>((resolve) => {
-          look = resolve;
-        });
-      }
-    },
+/** The command in this process, in front of a keyboard; its links are read while it runs. */
+async function inspectHere(isTTY: boolean) {
+  const keyboard = Object.assign(new EventEmitter(), { isTTY, pause: vi.fn() });
+  const input = vi.spyOn(process, "stdin", "get").mockReturnValue(keyboard as never);
+  onTestFinished(() => input.mockRestore());
+  const store = await inboxFile();
+  // The same spy that the command is run with.
+  const written = vi.spyOn(process.stdout, "write");
+  const ended = runHere(inspectCommand(), ["--store", store]);
+  const links = () => written.mock.calls.flatMap(([text]) => /^Open (\S+)\n/.exec(String(text))?.[1] ?? []);
+  const link = async (count: number) => {
+    await expect.poll(() => links().length, { interval: 5 }).toBe(count);
+    return links().at(-1) ?? "";
   };
-  const out = vi.spyOn(process.stdout, "write").mockImplementation((text, ...rest) => {
-    output.text += text;
-    rest.find((each) => typeof each === "function")?.();
-    look();
-    return true;
-  });
-  const err = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-    output.errors += text;
-    return true;
-  });
-  onTestFinished(() => {
-    out.mockRestore();
-    err.mockRestore();
-    deafen();
-  });
-  const ended = inspect({ store, port: 0, access: "read" }, keyboard as unknown as NodeJS.ReadStream);
-  return { output, ended };
+  return { keyboard, link, ended };
 }

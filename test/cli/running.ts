@@ -96,18 +96,6 @@ export class Running {
     this.#child.kill(name);
   }
 
-  /** The processor time it has used; undefined where the system does not tell. */
-  processorMs(): number | undefined {
-    try {
-      const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      // Ticks of 10 ms in user and system mode, fields 14 and 15 of the line.
-      return 10 * (Number(fields[11]) + Number(fields[12]));
-    } catch {
-      return undefined;
-    }
-  }
-
   /** Resolves with what `pattern` finds in the output, as soon as it does. */
   async printed(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
@@ -130,18 +118,6 @@ export class Running {
 /** `oncehook` with these arguments, to its end. */
 export function runToEnd(args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<Exit> {
   return new Running(args, environment).exit;
-}
-
-/** The status of a token request with these credentials. */
-export async function tokenStatus(url: string, clientId: string, clientSecret: string): Promise<number> {
-  const body = new URLSearchParams({
-    grant_type: "client_credentials",
-    client_id: clientId,
-    client_secret: clientSecret,
-  });
-  const response = await fetch(`${url}/api/auth/token`, { method: "POST", body });
-  await response.arrayBuffer();
-  return response.status;
 }
 
 /** The process groups of what a process started that are not its own. */

@@ -1,24 +1,15 @@
 /** Where commands take their secrets from. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { givenSecret, neededSecret, WEBHOOK_SECRET } from "../../src/cli/input.ts";
 import { Terminal } from "../../src/cli/terminal.ts";
+import { newFile } from "./place.ts";
 
 class Notes extends Terminal {
   readonly notes: string[] = [];
   override note(text: string): void {
     this.notes.push(text);
   }
-}
-
-function fileWith(text: string | Uint8Array): string {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-secret-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, "secret"), text);
-  return join(folder, "secret");
 }
 
 function withEnvironment(value: string | undefined): void {
@@ -35,13 +26,13 @@ describe("givenSecret()", () => {
     [" s3cret ", " s3cret ", 0],
   ])("reads a file with %j, without one line break at its end, and says so", (text, secret, notes) => {
     const terminal = new Notes({});
-    expect(givenSecret(WEBHOOK_SECRET, fileWith(text), terminal)).toBe(secret);
+    expect(givenSecret(WEBHOOK_SECRET, newFile(text), terminal)).toBe(secret);
     expect(terminal.notes).toHaveLength(notes);
     expect(terminal.notes.join()).not.toContain("s3cret");
   });
 
   it.each(["", "\n"])("refuses a file with %j", (text) => {
-    expect(() => givenSecret(WEBHOOK_SECRET, fileWith(text), new Notes({}))).toThrow("is empty");
+    expect(() => givenSecret(WEBHOOK_SECRET, newFile(text), new Notes({}))).toThrow("is empty");
   });
 
   it("refuses bytes that are no text: two such secrets would be read as one", () => {
@@ -50,25 +41,14 @@ describe("givenSecret()", () => {
       message: expect.stringMatching(/--secret-file, .*, is not UTF-8 text: make one with/),
     };
     for (const byte of [0xfe, 0xff]) {
-      const file = fileWith(Buffer.alloc(32, byte));
+      const file = newFile(Buffer.alloc(32, byte));
       expect(() => givenSecret(WEBHOOK_SECRET, file, new Notes({}))).toThrow(expect.objectContaining(expected));
     }
   });
 
-  it("reads no more of a file than a secret has", () => {
-    const file = fileWith("s".repeat(65_537));
-    expect(() => givenSecret(WEBHOOK_SECRET, file, new Notes({}))).toThrow("it is larger than 64 KiB");
-  });
-
-  it("says which file it cannot read, and why", () => {
-    expect(() => givenSecret(WEBHOOK_SECRET, "/nowhere/secret", new Notes({}))).toThrow(
-      expect.objectContaining({ exitCode: 1, message: expect.stringMatching(/--secret-file, .*ENOENT/) }),
-    );
-  });
-
   it("takes the file before the environment, the environment else, and neither where there is none", () => {
     withEnvironment("of the environment");
-    expect(givenSecret(WEBHOOK_SECRET, fileWith("of the file"), new Notes({}))).toBe("of the file");
+    expect(givenSecret(WEBHOOK_SECRET, newFile("of the file"), new Notes({}))).toBe("of the file");
     expect(givenSecret(WEBHOOK_SECRET, undefined, new Notes({}))).toBe("of the environment");
     vi.stubEnv(WEBHOOK_SECRET.environment, undefined);
     expect(givenSecret(WEBHOOK_SECRET, undefined, new Notes({}))).toBeUndefined();

@@ -1,29 +1,15 @@
 /** `oncehook secrets` on a place of a test's own, and the emulated service; what holds on every store. */
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { Command } from "commander";
 import { expect, onTestFinished } from "vitest";
 import { secretsCommand } from "../../src/cli/secrets.ts";
 import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import type { SecretStore } from "../../src/service/secret-store.ts";
-import { type HereExit, runHere } from "./here.ts";
+import { type HereExit, rowsOf, runHere } from "./here.ts";
+import { newFile } from "./place.ts";
 
 export const SECRET = "the-secret-of-today-0123456789abcdef";
-
-export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-secrets-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return folder;
-}
-
-export function fileIn(folder: string, name: string, text: string): string {
-  const path = join(folder, name);
-  writeFileSync(path, text, { mode: 0o600 });
-  return path;
-}
 
 export interface Scene {
   run(...args: readonly string[]): Promise<HereExit>;
@@ -33,7 +19,7 @@ export interface Scene {
 
 /** A key of its own for the secrets at `address`, and the command on them. */
 export function sceneOf(address: string, open: (keyFile: string) => SecretStore, place: readonly string[] = []): Scene {
-  const keyFile = fileIn(newFolder(), "webhook.key", randomBytes(32).toString("hex"));
+  const keyFile = newFile(randomBytes(32).toString("hex"));
   const environment = { ONCEHOOK_STORE: address, ONCEHOOK_KEY_FILE: keyFile, ONCEHOOK_WEBHOOK_SECRET: SECRET };
   return {
     run(name = "", ...args) {
@@ -51,17 +37,13 @@ export function sceneOf(address: string, open: (keyFile: string) => SecretStore,
 export async function serviceOf(options: EmulatorOptions = {}) {
   const emulator = await createEmulator({ logger: silentLogger, clock: "real", ...options });
   onTestFinished(() => emulator.close());
-  const secretFile = fileIn(newFolder(), "client.secret", emulator.clientSecret);
+  const secretFile = newFile(emulator.clientSecret);
   const flags = ["--base-url", emulator.url, "--client-id", emulator.clientId, "--client-secret-file", secretFile];
   const signsWith = () => {
     const configs = emulator.control.exportState().tables.webhooks as Record<string, { currentSecret: string }>;
     return configs["ac_main/delivery"]?.currentSecret;
   };
   return { flags, signsWith };
-}
-
-export function rowsOf({ output }: HereExit): readonly Record<string, unknown>[] {
-  return output.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
 }
 
 /** A life of the delivery secret: adopted, rotated, told, and none of it printed. */

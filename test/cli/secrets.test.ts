@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
-import { expectALife, fileIn, newFolder, rowsOf, type Scene, SECRET, sceneOf, serviceOf } from "./secrets-scene.ts";
+import { rowsOf } from "./here.ts";
+import { newFile, newFolder } from "./place.ts";
+import { expectALife, type Scene, SECRET, sceneOf, serviceOf } from "./secrets-scene.ts";
 
 function newScene(): Scene & { readonly store: string } {
   const store = join(newFolder(), "inbox.db");
@@ -45,10 +47,8 @@ describe("oncehook secrets", () => {
     const { flags } = await serviceOf({ unspecified: { "webhooks.routes": "404" } });
     await run("adopt", "--kind", "delivery");
     const { code, errors } = await run("rotate", "--kind", "delivery", ...flags);
-    expect([code, errors]).toEqual([
-      1,
-      expect.stringMatching(/^error: webhooks\.get was answered with 404 NOT_FOUND/m),
-    ]);
+    const message = /^error: webhooks\.get was answered with 404 NOT_FOUND/m;
+    expect([code, errors]).toEqual([1, expect.stringMatching(message)]);
   });
 
   it.each([
@@ -72,7 +72,7 @@ describe("oncehook secrets", () => {
     [["status", "--schema", "x"], /--schema goes with a postgres:\/\/ address/],
   ])("refuses %j with 2", async (args, message) => {
     const { run } = newScene();
-    const short = fileIn(newFolder(), "short", "elevenbytes");
+    const short = newFile("elevenbytes");
     const exit = await run(...args.map((arg) => (arg === "SHORT" ? short : arg)));
     expect([exit.code, exit.output]).toEqual([2, ""]);
     expect(exit.errors).toMatch(message);
@@ -82,7 +82,7 @@ describe("oncehook secrets", () => {
   it("says that the key is another one with 1", async () => {
     const { run } = newScene();
     await run("adopt", "--kind", "delivery");
-    const other = fileIn(newFolder(), "other.key", randomBytes(32).toString("hex"));
+    const other = newFile(randomBytes(32).toString("hex"));
     const { code, errors } = await run("status", "--key-file", other);
     expect([code, errors]).toEqual([1, expect.stringMatching(/^error: /)]);
   });

@@ -1,10 +1,10 @@
 /** The functions of docs/sidecar.md that verify, run by whichever of their languages is here. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { opensslHmac } from "../service/openssl.ts";
+import { newFolder } from "./place.ts";
 
 const SECRET = "a-forwarding-secret-of-32-bytes-";
 const BODY = '{"eventType":"message.read","text":"Grüße"}';
@@ -72,8 +72,7 @@ describe("docs/sidecar.md", () => {
     const [interpreter = "", ...args] = command;
     if (spawnSync("sh", ["-c", `command -v ${interpreter}`]).status !== 0)
       context.skip(`no ${interpreter} on the path`);
-    const folder = mkdtempSync(join(tmpdir(), "oncehook-verify-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const folder = newFolder();
     writeFileSync(join(folder, file), [before, snippetOf(name), after].join("\n"));
 
     const now = `${Date.now()}`;

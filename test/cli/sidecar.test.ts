@@ -7,8 +7,8 @@ import { httpPublisher } from "../../src/forward/index.ts";
 import { messageOf } from "../../src/forward/publisher.ts";
 import type { KnownEvent } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
+import { feedSidecar, problemsOf } from "../proofs/sidecar-feeding.ts";
 import { PythonApplication, pythonIsMissing } from "./python-application.ts";
-import { feedSidecar, problemsOf } from "./sidecar.ts";
 
 /** Some ten seconds where nothing else is at work. */
 const FEEDING_MS = 90_000;

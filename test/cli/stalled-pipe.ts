@@ -1,9 +1,9 @@
 /** A pipe whose reader takes nothing unless it is told to. */
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { newFolder } from "./place.ts";
 
 export interface StalledPipe {
   /** Both of its ends. */
@@ -16,14 +16,10 @@ export interface StalledPipe {
 
 /** Gone with the test. */
 export function openStalledPipe(): StalledPipe {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-pipe-"));
-  const path = join(folder, "pipe");
+  const path = join(newFolder(), "pipe");
   execFileSync("mkfifo", [path]);
   const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-  onTestFinished(() => {
-    closeSync(fd);
-    rmSync(folder, { recursive: true });
-  });
+  onTestFinished(() => closeSync(fd));
   const bytes = Buffer.alloc(65_536, ".");
   return {
     fd,

@@ -135,17 +135,17 @@ describe("Terminal", () => {
     }
   });
 
-  it("says what is missing from a result beside JSON too", async () => {
-    expect(await errorsOf(false, () => new Terminal({}).caveat("There are more."))).toBe("There are more.\n");
-    expect(await errorsOf(false, () => new Terminal({ json: true }).caveat("There are more."))).toBe(
-      "There are more.\n",
-    );
-    expect(await errorsOf(false, () => new Terminal({ json: true, quiet: true }).caveat("There are more."))).toBe("");
-  });
-
-  it("remarks something to a person alone", async () => {
-    expect(await errorsOf(false, () => new Terminal({}).note("A remark."))).toBe("A remark.\n");
-    expect(await errorsOf(false, () => new Terminal({ quiet: true }).note("A remark."))).toBe("");
-    expect(await errorsOf(false, () => new Terminal({ json: true }).note("A remark."))).toBe("");
-  });
+  it.each([
+    ["caveat", {}, "There are more.\n"],
+    ["caveat", { json: true }, "There are more.\n"],
+    ["caveat", { json: true, quiet: true }, ""],
+    ["note", {}, "There are more.\n"],
+    ["note", { quiet: true }, ""],
+    ["note", { json: true }, ""],
+  ] as const)(
+    "says what is missing to programs too, and remarks things to people alone: %s, %j",
+    async (how, flags, text) => {
+      expect(await errorsOf(false, () => new Terminal(flags)[how]("There are more."))).toBe(text);
+    },
+  );
 });

@@ -1,21 +1,21 @@
+/** A caller's signal: when it ends a call, and what it leaves to the other calls. */
+import { getEventListeners } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { AbortedError, type Client, ConnectionError } from "../../src/client/index.ts";
+import { AbortedError, ConnectionError } from "../../src/client/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
+import { SMS } from "./operations.ts";
 import {
-  answerJson,
   failureOf,
+  fault,
   SEND_PATH,
-  sendOf,
   startClient,
   startServer,
   startTokens,
   TOKEN_PATH,
+  tokenBody,
+  until,
+  WHOAMI_PATH,
 } from "./support.ts";
-
-/** Resolves when `condition` holds; the test's own limit ends it otherwise. */
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise(setImmediate);
-}
 
 describe("a caller's signal", () => {
   it("that is aborted already ends the call before any request, with the signal's reason", async () => {
@@ -39,34 +39,19 @@ describe("a caller's signal", () => {
     const error = await failureOf(client.whoami({ signal: controller.signal }), AbortedError);
     expect(error.attempts).toBe(1);
     await until(() => closed === 1);
-    expect(sentTo("/api/core/whoami").length).toBe(1);
+    expect(sentTo(WHOAMI_PATH).length).toBe(1);
   });
 
   it("ends a body that is being read", async () => {
     const controller = new AbortController();
-    const { client } = await startServer((_, response) => {
-      response.writeHead(200).write("{", () => controller.abort());
-    });
+    const { client } = await startServer((_, response) => response.writeHead(200).write("{", () => controller.abort()));
     await failureOf(client.whoami({ signal: controller.signal }), AbortedError);
-  });
-
-  it("ends a send whose fetch does not heed it, with the send's key (SND-17)", async () => {
-    const controller = new AbortController();
-    const { client, emulator } = await startClient({
-      fetch: async (input) => {
-        if (String(input).endsWith(TOKEN_PATH)) return new Response('{"access_token":"t"}');
-        queueMicrotask(() => controller.abort());
-        return new Promise(() => {});
-      },
-    });
-    const call = client.messages.send(sendOf(emulator), { signal: controller.signal, idempotencyKey: "order-1" });
-    expect((await failureOf(call, AbortedError)).idempotencyKey).toBe("order-1");
   });
 
   it("leaves the token request to the others that wait for it (CLI-2)", async () => {
     let answer: (() => void) | undefined;
-    const { client, tokenRequests } = await startTokens((response) => {
-      answer = () => answerJson(response, 200, { access_token: "t", expires_in: 3600 });
+    const { client, tokenRequests } = await startTokens((_, response) => {
+      answer = () => response.end(JSON.stringify(tokenBody("t")));
     });
     const controller = new AbortController();
     const leaving = client.whoami({ signal: controller.signal });
@@ -81,31 +66,25 @@ describe("a caller's signal", () => {
 
   it("leaves a token that comes later for the next call (CLI-2)", async () => {
     const controller = new AbortController();
-    const { client, tokenRequests } = await startTokens((response) => {
+    const { client, tokenRequests } = await startTokens((_, response) => {
       controller.abort();
-      answerJson(response, 200, { access_token: "t", expires_in: 3600 });
+      response.end(JSON.stringify(tokenBody("t")));
     });
     await failureOf(client.whoami({ signal: controller.signal }), AbortedError);
     expect(await client.whoami()).toEqual({});
     expect(tokenRequests()).toBe(1);
   });
 
-  it("keeps no listener of a call that has ended", async () => {
+  it("keeps no listener of a call that has ended, and does nothing to it", async () => {
     const { client } = await startClient();
-    const { signal } = new AbortController();
-    let listeners = 0;
-    const { addEventListener, removeEventListener } = signal;
-    signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
-      listeners += 1;
-      addEventListener.apply(signal, args);
-    };
-    signal.removeEventListener = (...args: Parameters<typeof removeEventListener>) => {
-      listeners -= 1;
-      removeEventListener.apply(signal, args);
-    };
-    await client.whoami({ signal });
-    await client.whoami({ signal });
-    expect(listeners).toBe(0);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const call = client.whoami({ signal });
+    expect(getEventListeners(signal, "abort").length).toBeGreaterThan(0);
+    const whoami = await call;
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+    controller.abort();
+    expect(whoami.apiClientStatus).toBe("ACTIVE");
   });
 
   it("can be shared by a thousand calls without a warning", async () => {
@@ -120,18 +99,20 @@ describe("a caller's signal", () => {
     expect(warnings).toEqual([]);
   });
 
-  it.each(["token", "whoami"])(
-    "that a hook aborts before the request of %s ends the call at once",
-    async (operation) => {
+  it.each(["token", "send"])(
+    "that a hook aborts before the request of %s ends the call at once, with a send's key (SND-17)",
+    async (route) => {
       const controller = new AbortController();
       const { client } = await startClient({
+        // It does not heed its own signal.
         fetch: async (input) =>
-          String(input).endsWith(operation) ? new Promise(() => {}) : new Response('{"access_token":"t"}'),
+          String(input).endsWith(route) ? new Promise(() => {}) : Response.json({ access_token: "t" }),
         onRequest: (notice) => {
-          if (notice.operation === operation) controller.abort();
+          if (notice.route.endsWith(route)) controller.abort();
         },
       });
-      await failureOf(client.whoami({ signal: controller.signal }), AbortedError);
+      const call = client.messages.send(SMS, { signal: controller.signal, idempotencyKey: "order-1" });
+      expect((await failureOf(call, AbortedError)).idempotencyKey).toBe("order-1");
     },
   );
 
@@ -140,11 +121,11 @@ describe("a caller's signal", () => {
     const controller = new AbortController();
     let asked = 0;
     const { client } = await startTokens(
-      (response) => answerJson(response, 200, { access_token: "t", expires_in: 3600 }),
+      { body: tokenBody("t") },
       {
         clock,
-        onRequest({ operation }) {
-          if (operation === "token") asked += 1;
+        onRequest({ route }) {
+          if (route === TOKEN_PATH) asked += 1;
           if (asked === 2) controller.abort();
         },
       },
@@ -155,33 +136,17 @@ describe("a caller's signal", () => {
     expect([asked, error.attempts]).toEqual([2, 0]);
   });
 
-  it("does nothing to a call that has its answer", async () => {
-    const { client } = await startClient();
+  it("ends the wait before a retry, and leaves a send that can be taken up again by the error's key, and is one message (SND-17)", async () => {
     const controller = new AbortController();
-    const whoami = await client.whoami({ signal: controller.signal });
-    controller.abort();
-    expect(whoami.apiClientStatus).toBe("ACTIVE");
-  });
-});
-
-describe("what was sent when a call was aborted", () => {
-  it("can be taken up again by the error's key, and is one message (SND-17)", async () => {
-    const controller = new AbortController();
+    const lost = fault(`POST ${SEND_PATH}`, { type: "reset", when: "after" }, 1);
     const { client, emulator, sentTo } = await startClient({
-      emulator: {
-        faults: [{ match: { route: `POST ${SEND_PATH}` }, action: { type: "reset", when: "after" }, times: 1 }],
-      },
-      backoff: { baseMs: 60_000 },
-      onRetry: () => controller.abort(),
+      ...{ emulator: { faults: [lost] }, backoff: { baseMs: 60_000 }, onRetry: () => controller.abort() },
     });
-    const request = sendOf(emulator);
-    const error = await failureOf(client.messages.send(request, { signal: controller.signal }), AbortedError);
-    const sent = await client.messages.send(request, keyOf(error));
+    const aborted = client.messages.send(SMS, { signal: controller.signal });
+    const { idempotencyKey, attempts } = await failureOf(aborted, AbortedError);
+    expect(attempts).toBe(1);
+    const sent = await client.messages.send(SMS, { idempotencyKey: idempotencyKey ?? "" });
     expect(sentTo(SEND_PATH).length).toBe(2);
     expect(emulator.control.messages().map(({ messageId }) => messageId)).toEqual([sent.results[0]?.messageId]);
   });
 });
-
-function keyOf({ idempotencyKey }: AbortedError): Parameters<Client["messages"]["send"]>[1] {
-  return idempotencyKey === null ? {} : { idempotencyKey };
-}

@@ -28,12 +28,8 @@ async function sendThrough(fault: Fault | null) {
   const given = `Bearer ${access_token}`;
   const headers = { authorization: given, "content-type": "application/json", "idempotency-key": "key-1" };
   const body = JSON.stringify({ ...REQUEST, sendFrom: fixtures.numbers.full });
-  const client = await fetch(`${proxy.url}/api/core/messages/send`, {
-    method: "POST",
-    headers,
-    body,
-    signal: leaving.signal,
-  })
+  const sent = { method: "POST", headers, body, signal: leaving.signal };
+  const client = await fetch(`${proxy.url}/api/core/messages/send`, sent)
     .then(async (response) => `${response.status} ${response.headers.get("content-type")} ${await response.text()}`)
     .catch((error: Error) => `${error.message}: ${(error.cause as { code?: string } | undefined)?.code}`);
   await proxy.idle();

@@ -9,27 +9,15 @@ import {
   type IncomingMessage,
   type ServerResponse,
 } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { seededFraction } from "../../src/emulator/clock.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 /** What can happen to a request. "After" means that the service did what was asked, and the client is not told. */
 export const FAULTS = [
-  "cut before",
-  "cut after",
-  "cut in the body",
-  "reset before",
-  "reset after",
-  "reset in the body",
-  "silent before",
-  "silent after",
-  "late",
-  "page before",
-  "page after",
-  "error after",
-  "revoked before",
-  "revoked after",
-  "aborted before",
-  "aborted after",
+  ...["cut before", "cut after", "cut in the body", "reset before", "reset after", "reset in the body"],
+  ...["silent before", "silent after", "late", "page before", "page after", "error after"],
+  ...["revoked before", "revoked after", "aborted before", "aborted after"],
 ] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -196,7 +184,7 @@ async function halfAnswer(response: ServerResponse, { status, contentType, body 
 /** Null when the client went away before all of it had come. */
 async function requestOf(incoming: IncomingMessage): Promise<ProxiedRequest | null> {
   const { method = "", url: path = "", headers } = incoming;
-  const body = await bytesOf(incoming).catch(() => null);
+  const body = await buffer(incoming).catch(() => null);
   if (body === null) return null;
   const key = headers["idempotency-key"];
   return {
@@ -206,12 +194,6 @@ async function requestOf(incoming: IncomingMessage): Promise<ProxiedRequest | nu
     contentType: headers["content-type"] ?? null,
     body: body.toString("utf8"),
   };
-}
-
-async function bytesOf(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }
 
 interface Way {
@@ -237,6 +219,6 @@ async function forwarded(way: Way, request: ProxiedRequest): Promise<Answer> {
   return {
     status: response.statusCode ?? 0,
     contentType: response.headers["content-type"] ?? "",
-    body: await bytesOf(response),
+    body: await buffer(response),
   };
 }

@@ -26,10 +26,11 @@ interface Way {
 }
 
 const echo = (body: string) => JSON.stringify({ error: { code: "SERVER_ERROR", message: body, details: { body } } });
+const always: EmulatorOptions = { unspecified: { secretGeneration: "always" } };
 
 const WAYS: readonly Way[] = [
   { how: "succeeds", ends: null },
-  { how: "gets a secret of the service's own", ends: null, emulator: { unspecified: { secretGeneration: "always" } } },
+  { how: "gets a secret of the service's own", ends: null, emulator: always },
   { how: "is begun twice", ends: "rotation_refused", before: ({ options }) => rotateSecret(options) },
   {
     how: "waits for a receiver in vain",
@@ -43,11 +44,6 @@ const WAYS: readonly Way[] = [
     how: "is answered by a service that has not rotated",
     ends: "not_rotated",
     options: (setting) => withOutcome(setting, { hasCurrentSecret: false }),
-  },
-  {
-    how: "finds no route",
-    ends: "NOT_FOUND",
-    answer: () => Response.json({ error: { code: "NOT_FOUND" } }, { status: 404 }),
   },
   {
     how: "is refused with its body",

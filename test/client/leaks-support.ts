@@ -2,6 +2,8 @@
 import { inspect } from "node:util";
 import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
 import type { Logger } from "../../src/internal/logger.ts";
+import { config, leastAnswers, number } from "./operations.ts";
+import { TOKEN_PATH, tokenBody } from "./support.ts";
 
 /** What must never be told. The secrets have characters that each encoding writes in its own way. */
 export const MARKS = {
@@ -86,12 +88,8 @@ export class Told {
 /** A client in front of `fetch`, whose every word is kept in `told`. */
 export function talkativeClient(fetch: typeof globalThis.fetch, told: Told, options: Partial<ClientOptions> = {}) {
   const client = createClient({
-    baseUrl: "http://127.0.0.1:9",
-    clientId: CLIENT_ID,
-    clientSecret: MARKS.clientSecret,
-    backoff: { baseMs: 0 },
-    maxRetries: 1,
-    logger: told.logger(),
+    ...{ baseUrl: "http://127.0.0.1:9", clientId: CLIENT_ID, clientSecret: MARKS.clientSecret },
+    ...{ backoff: { baseMs: 0 }, maxRetries: 1, logger: told.logger() },
     onRequest: (notice) => told.add("notice", notice),
     onResponse: (notice) => told.add("notice", notice),
     onRetry: (notice) => told.add("notice", notice),
@@ -141,39 +139,27 @@ export async function playAll(client: Client, told: Told, signal?: AbortSignal):
 export function serviceThat(answer: (path: string, init: RequestInit) => Response | Promise<Response>): typeof fetch {
   return async (input, init = {}) => {
     const { pathname } = new URL(String(input));
-    return pathname === "/api/auth/token" ? tokenAnswer() : answer(pathname, init);
+    return pathname === TOKEN_PATH ? tokenAnswer() : answer(pathname, init);
   };
 }
 
 export function tokenAnswer(): Response {
-  return Response.json({ access_token: MARKS.token, token_type: "bearer", expires_in: 3600 });
+  return Response.json(tokenBody(MARKS.token));
 }
 
-const config = {
-  ...{ eventClass: "DELIVERY", scope: "API_CLIENT_DEFAULT", enabled: true, signingEnabled: true },
-  ...{ hasCurrentSecret: true, hasPreviousSecret: false },
-};
-const number = { numberId: MARKS.number, e164: MARKS.number, status: "ACTIVE", smsEnabled: true, mmsEnabled: true };
+const LEAST = leastAnswers("One");
 
 /** What a service answers that is as specified. */
 export function success(path: string, { method }: RequestInit): Response {
-  if (path.endsWith("/whoami")) {
-    const counts = { total: 1, smsEnabledCount: 1, mmsEnabledCount: 1 };
-    return Response.json({
-      ...{ apiClientId: "ac_1", apiClientName: "One", apiClientStatus: "ACTIVE", capabilities: [] },
-      ...{ assignedNumbers: counts, inboundWebhookConfigured: false, deliveryWebhookConfigured: false },
-    });
-  }
-  if (path.endsWith("/webhooks")) {
-    const overridesSummary = { inboundOverrideCount: 0, deliveryOverrideCount: 0 };
-    return Response.json({ defaults: { inbound: config, delivery: config }, overridesSummary });
-  }
+  if (path.endsWith("/whoami")) return Response.json(LEAST.whoami);
+  if (path.endsWith("/webhooks")) return Response.json(LEAST["webhooks.get"]);
   if (path.includes("/webhooks/")) return Response.json({ ...config, generatedSecret: MARKS.generatedSecret });
-  if (path.endsWith("/search")) return Response.json({ groups: [], requestedQuantity: 50 });
+  if (path.endsWith("/search")) return Response.json(LEAST["numbers.search"]);
   if (path.endsWith("/send")) {
     const error = { code: "INVALID_RECIPIENT", message: ECHO, details: {} };
     const results = [{ to: MARKS.number, messageId: "msg_1", status: "QUEUED" }];
     return Response.json({ results, errors: [{ to: MARKS.invalidNumber, error }] }, { status: 202 });
   }
-  return Response.json(method === "PATCH" ? { number } : { numbers: [number] });
+  const marked = { ...number, numberId: MARKS.number, e164: MARKS.number };
+  return Response.json(method === "PATCH" ? { number: marked } : { numbers: [marked] });
 }

@@ -15,25 +15,34 @@ import {
   talkativeClient,
   tokenAnswer,
 } from "./leaks-support.ts";
+import { TOKEN_PATH } from "./support.ts";
 
 const CALLS = 11;
 
-/** A page or a body that repeats all that it was sent, in every place where free text can stand. */
+/** A body that repeats all that it was sent, in every place where free text can stand. */
 const echoed = (code: string | null) => ({
   error: { code, message: ECHO, details: { field: ECHO, [ECHO]: ECHO, providerStatus: ECHO } },
   requestId: "req_1",
 });
 
+/** Nothing is told, though every call ended so. */
+function expectNoLeaks(told: Told, kind: string, count: number = CALLS): void {
+  expect(told.counts.get(kind)).toBe(count);
+  expect(told.leaks()).toEqual([]);
+}
+
 describe("marksIn()", () => {
   it.each(Object.entries(MARKS))("finds the %s in its spellings", (name, value) => {
-    expect(marksIn(`before ${value} after`)).toContain(name);
-    expect(marksIn(JSON.stringify({ value }))).toContain(name);
-    expect(marksIn(JSON.stringify({ body: JSON.stringify({ value }) }))).toContain(name);
-    expect(marksIn(new URLSearchParams({ value }).toString())).toContain(name);
-    expect(marksIn(Buffer.from(value).toString("base64"))).toContain(name);
-    expect(
-      marksIn(shown(Object.assign(new Error("one"), { cause: new Error("two", { cause: { value } }) }))),
-    ).toContain(name);
+    const deep = new Error("one", { cause: new Error("two", { cause: { value } }) });
+    for (const text of [
+      `before ${value} after`,
+      JSON.stringify({ value }),
+      JSON.stringify({ body: JSON.stringify({ value }) }),
+      new URLSearchParams({ value }).toString(),
+      Buffer.from(value).toString("base64"),
+      shown(deep),
+    ])
+      expect(marksIn(text)).toContain(name);
   });
 
   it("finds nothing in what is told of a call", () => {
@@ -44,10 +53,12 @@ describe("marksIn()", () => {
 describe.each(["body", "basic"] as const)("a client that authenticates by %s", (authMethod) => {
   it("tells nobody in success, and shows a generated secret by its name alone (WHK-13)", async () => {
     const told = new Told();
-    const results = await playAll(talkativeClient(serviceThat(success), told, { authMethod }), told);
+    const client = talkativeClient(serviceThat(success), told, { authMethod });
+    const results = await playAll(client, told);
     expect(results).toHaveLength(CALLS);
-    expect(told.counts.get("notice")).toBe(2 * (CALLS + 1));
-    expect(told.leaks()).toEqual([]);
+    // It has a token by now.
+    told.add("client", client);
+    expectNoLeaks(told, "notice", 2 * (CALLS + 1));
     const updated = results[3] as { generatedSecret: string };
     expect(updated.generatedSecret).toBe(MARKS.generatedSecret);
     expect(marksIn(shown(updated))).toEqual([]);
@@ -61,7 +72,6 @@ describe.each(["body", "basic"] as const)("a client that authenticates by %s", (
     [404, "NOT_FOUND", "NotFoundError"],
     [409, "CONFLICT", "ConflictError"],
     [418, "RATE_LIMITED", "UnknownApiError"],
-    [500, "SERVER_ERROR", "ServerError"],
     [502, "UPSTREAM_ERROR", "UpstreamError"],
     [500, "nothing", "ServerError", null],
     [500, "free text", "ServerError", ECHO],
@@ -69,12 +79,10 @@ describe.each(["body", "basic"] as const)("a client that authenticates by %s", (
     const told = new Told();
     const service = serviceThat(() => Response.json(echoed(code), { status }));
     await playAll(talkativeClient(service, told, { authMethod }), told);
-    expect(told.counts.get(error)).toBe(CALLS);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, error);
   });
 
   it.each([
-    [500, "ServerError"],
     [502, "ServerError"],
     [401, "UnauthorizedError"],
     [302, "UnknownApiError"],
@@ -84,33 +92,79 @@ describe.each(["body", "basic"] as const)("a client that authenticates by %s", (
     const headers = { "content-type": "text/html", location: "https://example.com/", "x-echo": MARKS.token };
     const service = serviceThat(() => new Response(`<p>${ECHO}</p>`, { status, headers }));
     await playAll(talkativeClient(service, told, { authMethod }), told);
-    expect(told.counts.get(error)).toBe(CALLS);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, error);
   });
 
-  it.each<[what: string, answer: () => Response, error: string]>([
-    [
-      "refuses",
-      () => Response.json({ error: "invalid_client", error_description: ECHO }, { status: 401 }),
-      "OAuthError",
-    ],
-    [
-      "names it as its code",
-      () => Response.json({ error: ECHO, error_description: ECHO }, { status: 400 }),
-      "OAuthError",
-    ],
-    ["is down", () => new Response(`<p>${ECHO}</p>`, { status: 500 }), "OAuthError"],
-    ["redirects", () => new Response(ECHO, { status: 307, headers: { location: "/" } }), "OAuthError"],
-    ["issues no header's text", () => Response.json({ access_token: `${ECHO}\n` }), "OAuthError"],
-    ["issues a page", () => new Response(ECHO), "OAuthError"],
-  ])("tells nobody what a token route repeats that %s", async (_, answer, error) => {
+  it.each<[what: string, answer: () => Response]>([
+    ["refuses", () => Response.json({ error: "invalid_client", error_description: ECHO }, { status: 401 })],
+    ["names it as its code", () => Response.json({ error: ECHO, error_description: ECHO }, { status: 400 })],
+    ["is down", () => new Response(`<p>${ECHO}</p>`, { status: 500 })],
+    ["redirects", () => new Response(ECHO, { status: 307, headers: { location: "/" } })],
+    ["issues no header's text", () => Response.json({ access_token: `${ECHO}\n` })],
+    ["issues a page", () => new Response(ECHO)],
+  ])("tells nobody what a token route repeats that %s", async (_, answer) => {
+    const told = new Told();
+    const client = talkativeClient(async () => answer(), told, { authMethod });
+    await playAll(client, told);
+    expectNoLeaks(told, "OAuthError");
+  });
+});
+
+/** What libraries that stand in for `fetch` throw: errors that hold the request, or quote it. */
+const THROWN: Readonly<Record<string, (input: string, init: RequestInit) => unknown>> = {
+  "holds the request": (input, init) => Object.assign(new TypeError("fetch failed"), { input, init, config: init }),
+  "has a cause that holds it": (input, init) =>
+    new TypeError("fetch failed", { cause: Object.assign(new Error("reset"), { code: "ECONNRESET", input, init }) }),
+  "quotes the headers": (_, { headers }) => new Error(`cannot send ${JSON.stringify(headers)}`),
+  "quotes the body": (_, { body }) => new Error(`cannot send ${body}`),
+  "quotes the address": (input) => new Error(`request to ${input} failed, reason: reset`),
+  "quotes all in its cause": (input, init) =>
+    new Error("failed", { cause: new Error(`${input} ${JSON.stringify(init)} ${init.body}`) }),
+  "is several": (input, init) =>
+    new AggregateError([Object.assign(new Error(JSON.stringify(init.headers)), { input })], "fetch failed"),
+  "has them in its name and code": (_, { headers }) =>
+    Object.assign(new Error("failed"), { name: JSON.stringify(headers), code: JSON.stringify(headers), errno: ECHO }),
+  "shows itself as it likes": (_, init) =>
+    Object.assign(new Error("failed"), {
+      ...{ toJSON: () => init, toString: () => JSON.stringify(init) },
+      [Symbol.for("nodejs.util.inspect.custom")]: () => JSON.stringify(init),
+    }),
+  "is the request itself": (input, init) => ({ input, ...init }),
+  "is a text": (_, init) => JSON.stringify(init),
+};
+
+describe("a fetch that fails", () => {
+  it.each(Object.entries(THROWN))("tells nobody what it knows when its error %s", async (_, thrown) => {
+    const told = new Told();
+    const failing = (input: unknown, init: RequestInit = {}) => Promise.reject(thrown(String(input), init));
+    await playAll(talkativeClient(serviceThat(failing), told), told);
+    await playAll(talkativeClient(failing, told), told);
+    await playAll(talkativeClient(failing, told, { authMethod: "basic" }), told);
+    expectNoLeaks(told, "ConnectionError", 3 * CALLS);
+  });
+
+  it("tells nobody when it is the body that fails", async () => {
+    const told = new Told();
+    const service = serviceThat((path, init) => {
+      const start = (controller: ReadableStreamDefaultController) =>
+        controller.error(Object.assign(new Error(JSON.stringify(init.headers)), { path, init }));
+      return new Response(new ReadableStream({ start }));
+    });
+    await playAll(talkativeClient(service, told), told);
+    expectNoLeaks(told, "ConnectionError");
+  });
+
+  it("tells nobody when it never answers", async () => {
     const told = new Told();
     await playAll(
-      talkativeClient(async () => answer(), told, { authMethod }),
+      talkativeClient(
+        serviceThat(() => new Promise(() => {})),
+        told,
+        { timeoutMs: 1 },
+      ),
       told,
     );
-    expect(told.counts.get(error)).toBe(CALLS);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, "TimeoutError");
   });
 });
 
@@ -119,7 +173,7 @@ describe("an answer that is not as specified", () => {
     { results: ECHO, errors: { [ECHO]: ECHO } },
     { results: [{ to: 1, messageId: { [ECHO]: ECHO }, status: [ECHO] }], errors: [{ [ECHO]: ECHO }] },
     { numbers: [{ numberId: 1, e164: [ECHO], status: null }], number: { [ECHO]: ECHO }, groups: [[ECHO]] },
-    { ...{ apiClientId: [ECHO], capabilities: [1, { [ECHO]: 1 }], [ECHO]: ECHO } },
+    { apiClientId: [ECHO], capabilities: [1, { [ECHO]: 1 }], [ECHO]: ECHO },
     { defaults: { inbound: ECHO }, secret: ECHO, generatedSecret: { [ECHO]: ECHO } },
     [ECHO],
     ECHO,
@@ -147,14 +201,11 @@ describe("a call that its caller aborts", () => {
     const client = talkativeClient(service, told);
     for (let call = 0; call < CALLS; call++) {
       leaving = new AbortController();
-      const { signal } = leaving;
-      await callsOf(client, signal)
-        [call]?.()
-        .catch((error: Error) => told.add(error.name, error));
+      const aborted = callsOf(client, leaving.signal)[call]?.();
+      await aborted?.catch((error: Error) => told.add(error.name, error));
     }
     await playAll(client, told, AbortSignal.abort());
-    expect(told.counts.get("AbortedError")).toBe(2 * CALLS);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, "AbortedError", 2 * CALLS);
   });
 });
 
@@ -170,7 +221,7 @@ describe("a token that cannot be renewed ahead", () => {
     let issued = 0;
     const service: typeof fetch = async (input, init = {}) => {
       const { pathname } = new URL(String(input));
-      if (pathname !== "/api/auth/token") return success(pathname, init);
+      if (pathname !== TOKEN_PATH) return success(pathname, init);
       issued += 1;
       return issued === 1 ? tokenAnswer() : answer();
     };
@@ -180,8 +231,7 @@ describe("a token that cannot be renewed ahead", () => {
     await client.whoami();
     await clock.advance(0);
     expect(issued).toBe(2);
-    expect(told.counts.get("line")).toBe(1);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, "line", 1);
   });
 });
 
@@ -190,20 +240,22 @@ describe("what is refused before a request", () => {
     const told = new Told();
     const client = talkativeClient(serviceThat(success), told);
     const { number, text, webhookSecret, invalidNumber, token } = MARKS;
-    const send = (fields: object, options?: object) => client.messages.send(fields as never, options as never);
     const right = { sendFrom: "num_1", to: [number], messageType: "SMS", text, externalReference: "order-1" };
+    const send = (fields: object, options?: object) => {
+      return client.messages.send({ ...right, ...fields } as never, options as never);
+    };
     const wrong: readonly (() => Promise<unknown>)[] = [
-      () => send({ ...right, sendFrom: number }),
-      () => send({ ...right, to: [invalidNumber] }),
-      () => send({ ...right, to: number }),
-      () => send({ ...right, to: [{ [number]: text }] }),
-      () => send({ ...right, messageType: text }),
-      () => send({ ...right, [number]: text, [text]: number }),
-      () => send({ ...right, media: [{ storageKey: text }] }),
-      () => send({ ...right, messageType: "MMS", media: [{ [text]: number, byteLength: text }] }),
-      () => send({ ...right, text: 5n }),
-      () => send(right, { idempotencyKey: text }),
-      () => send(right, { [token]: 1, signal: text }),
+      () => send({ sendFrom: number }),
+      () => send({ to: [invalidNumber] }),
+      () => send({ to: number }),
+      () => send({ to: [{ [number]: text }] }),
+      () => send({ messageType: text }),
+      () => send({ [number]: text, [text]: number }),
+      () => send({ media: [{ storageKey: text }] }),
+      () => send({ messageType: "MMS", media: [{ [text]: number, byteLength: text }] }),
+      () => send({ text: 5n }),
+      () => send({}, { idempotencyKey: text }),
+      () => send({}, { [token]: 1, signal: text }),
       () => client.webhooks.update("delivery", { secret: webhookSecret } as never),
       () => client.webhooks.update(webhookSecret as never, { signingEnabled: true }),
       () => client.webhooks.update("delivery", { signingEnabled: webhookSecret, endpointUrl: webhookSecret } as never),
@@ -212,8 +264,7 @@ describe("what is refused before a request", () => {
       () => client.numbers.get([number] as never),
     ];
     for (const call of wrong) await call().catch((error: Error) => told.add(error.name, error));
-    expect(told.counts.get("InvalidArgumentError")).toBe(wrong.length);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, "InvalidArgumentError", wrong.length);
   });
 
   it("is told without its values when it is an option of the client", () => {
@@ -223,10 +274,8 @@ describe("what is refused before a request", () => {
       { baseUrl: `https://user:${encodeURIComponent(clientSecret)}@example.com` },
       { baseUrl: `https://example.com/?secret=${encodeURIComponent(clientSecret)}` },
       { baseUrl: `http://example.com/${encodeURIComponent(clientSecret)}` },
-      { baseUrl: clientSecret },
-      { clientSecret: [clientSecret] },
-      { authMethod: clientSecret },
-      { timeoutMs: clientSecret },
+      ...[{ baseUrl: clientSecret }, { clientSecret: [clientSecret] }],
+      ...[{ authMethod: clientSecret }, { timeoutMs: clientSecret }],
     ];
     for (const options of wrong) {
       try {
@@ -235,33 +284,29 @@ describe("what is refused before a request", () => {
         told.add("SetupError", error);
       }
     }
-    expect(told.counts.get("SetupError")).toBe(wrong.length);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, "SetupError", wrong.length);
   });
 });
 
-describe("rejected recipients", () => {
-  it("are in the result, and not in the error that is made of it (CLI-9, SND-8)", async () => {
+describe("what the service said", () => {
+  it("is in the result of rejected recipients, and not in the error that is made of it (CLI-9, SND-8)", async () => {
     const told = new Told();
     const client = talkativeClient(serviceThat(success), told);
-    const [send] = callsOf(client).slice(8, 9);
-    const result = (await send?.()) as SendResult;
+    const result = (await callsOf(client)[8]?.()) as SendResult;
     expect(result.errors[0]?.to).toBe(MARKS.invalidNumber);
     try {
       result.throwIfRejected();
     } catch (error) {
       told.add((error as RecipientsRejectedError).name, error);
     }
-    expect(told.counts.get("RecipientsRejectedError")).toBe(1);
-    expect(told.leaks()).toEqual([]);
+    expectNoLeaks(told, "RecipientsRejectedError", 1);
   });
-});
 
-describe("what the service said", () => {
   it("can be asked for by its name, where people read it", async () => {
     const service = serviceThat(() => Response.json(echoed("CONFLICT"), { status: 409 }));
-    const client = talkativeClient(service, new Told());
-    const error = await client.whoami().catch((error: unknown) => error);
+    const error = await talkativeClient(service, new Told())
+      .whoami()
+      .catch((error: unknown) => error);
     expect(error).toBeInstanceOf(ServiceError);
     expect(error).toMatchObject({ serviceMessage: ECHO, requestId: "req_1" });
   });

@@ -1,93 +1,70 @@
+/** What an answer must have, and what it may have besides. */
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { issuesOf, type Operation, RESPONSES } from "../../src/client/checks.ts";
-import { available, config, leastAnswers, number } from "./least-answers.ts";
+import { type Operation as Answers, issuesOf, RESPONSES } from "../../src/client/checks.ts";
+import { config, leastAnswers, number } from "./operations.ts";
 
 const LISTS_CHILD = fileURLToPath(new URL("../../.build/test/client/wrong-lists-child.js", import.meta.url));
 const LEAST = leastAnswers("any text");
-const OPERATIONS = Object.keys(RESPONSES) as Operation[];
-const issues = (operation: Operation, body: unknown) => issuesOf(RESPONSES[operation], body);
+const issues = (answers: Answers, body: unknown) => issuesOf(RESPONSES[answers], body);
 
-describe("RESPONSES", () => {
-  it.each(OPERATIONS)("takes the least that %s answers with", (operation) => {
-    expect(issues(operation, LEAST[operation])).toEqual([]);
+describe.each(Object.keys(RESPONSES) as Answers[])("the answer to %s", (answers) => {
+  const least = LEAST[answers];
+
+  it("may have the least, and fields that the specification does not show", () => {
+    expect(issues(answers, least)).toEqual([]);
+    expect(issues(answers, withExtra(least))).toEqual([]);
   });
 
-  it.each(OPERATIONS)("takes fields of %s that the specification does not show", (operation) => {
-    expect(issues(operation, withExtra(LEAST[operation]))).toEqual([]);
-  });
-
-  it.each(OPERATIONS)("finds a field of %s that is missing, and a body that is no object", (operation) => {
-    for (const [name] of Object.entries(LEAST[operation])) {
-      const found = issues(operation, { ...LEAST[operation], [name]: undefined });
-      expect(found).toHaveLength(1);
-      expect(found[0]).toMatch(new RegExp(`^${name}: expected `));
+  it("lacks no field, and is an object", () => {
+    for (const name of Object.keys(least)) {
+      const found = issues(answers, { ...least, [name]: undefined });
+      expect(found).toEqual([expect.stringMatching(`^${name}: expected `)]);
     }
     for (const body of [null, undefined, "text", 7, []])
-      expect(issues(operation, body)).toEqual(["body: expected object"]);
+      expect(issues(answers, body)).toEqual(["body: expected object"]);
   });
+});
 
-  it("takes statuses, scopes and capabilities that are not shown", () => {
-    expect(issues("whoami", { ...LEAST.whoami, apiClientStatus: "PAUSED", capabilities: ["x:y"] })).toEqual([]);
-    expect(issues("numbers.list", { numbers: [{ ...number, status: "PORTING" }] })).toEqual([]);
-  });
+describe("RESPONSES", () => {
+  const { whoami, "webhooks.get": webhooks, "numbers.search": search, "messages.send": sent } = LEAST;
+  const other = { ...config, eventClass: "MESSAGES_V2", scope: "ACCOUNT" };
+  const nulls = { campaignRegId: null, webhookInboundOverride: null, webhookDeliveryOverride: null };
+  const available = { e164: "+12065550110", nationalDisplay: null, city: null, state: null, rateCenter: null };
+  const texts = ["", "<b>", "\u001b[2J", "+14155550123"].map((to) => ({ ...sent.errors[0], to }));
 
-  it.each(["webhooks.get", "webhooks.update"] as const)("takes any event class in %s (WHK-15)", (operation) => {
-    const other = { ...config, eventClass: "MESSAGES_V2", scope: "ACCOUNT" };
-    const body =
-      operation === "webhooks.get" ? { ...LEAST[operation], defaults: { inbound: other, delivery: other } } : other;
-    expect(issues(operation, body)).toEqual([]);
-  });
-
-  it.each([undefined, null, 0, 1_767_225_600_000])("takes timestamps of a webhook that are %j (WHK-16)", (time) => {
-    expect(issues("webhooks.update", { ...config, previousSecretValidUntil: time, rotatedAt: time })).toEqual([]);
-  });
-
-  it.each([undefined, null, "https://a.example"])("takes an endpointUrl of %j (WHK-14)", (endpointUrl) => {
-    expect(issues("webhooks.update", { ...config, endpointUrl })).toEqual([]);
-  });
-
-  it.each([undefined, null, "a-secret-the-service-made"])(
-    "takes a generatedSecret of %j (WHK-13)",
-    (generatedSecret) => {
-      expect(issues("webhooks.update", { ...config, generatedSecret })).toEqual([]);
-    },
-  );
-
-  it("takes numbers whose optional fields are null or absent (NUM-6)", () => {
-    const nulls = { campaignRegId: null, webhookInboundOverride: null, webhookDeliveryOverride: null };
-    expect(issues("numbers.list", { numbers: [number, { ...number, ...nulls }] })).toEqual([]);
-  });
-
-  it("takes an update's answer without a number (UPD-11)", () => {
-    expect(issues("numbers.update", { number: null })).toEqual([]);
-    expect(issues("numbers.update", {})).toEqual(["number: expected object"]);
-  });
-
-  it.each([undefined, null, 7])("takes a providerResultCount of %j (SEA-7)", (providerResultCount) => {
-    expect(issues("numbers.search", { ...LEAST["numbers.search"], providerResultCount })).toEqual([]);
-  });
-
-  it("takes a group whose count is not that of its numbers, and null in theirs (SEA-14)", () => {
-    const nulls = { nationalDisplay: null, city: null, state: null, rateCenter: null };
-    const groups = [{ rateCenter: "X", count: 99, numbers: [{ ...available, ...nulls }] }];
-    expect(issues("numbers.search", { groups, requestedQuantity: 50 })).toEqual([]);
-  });
-
-  it("takes any text as a rejected recipient (SND-8)", () => {
-    const [rejected] = LEAST["messages.send"].errors;
-    const errors = ["", "<b>", "\u001b[2J", "+14155550123"].map((to) => ({ ...rejected, to }));
-    expect(issues("messages.send", { results: [], errors })).toEqual([]);
-  });
-
-  it("takes a send without any accepted recipient (SND-24)", () => {
-    expect(issues("messages.send", { results: [], errors: LEAST["messages.send"].errors })).toEqual([]);
-  });
-
-  it("takes the state of today from a repeated send (SND-17)", () => {
-    const results = [{ ...LEAST["messages.send"].results[0], status: "delivered" }];
-    expect(issues("messages.send", { results, errors: [] })).toEqual([]);
+  it.each<[what: string, answers: Answers, body: object]>([
+    ["statuses and capabilities", "whoami", { ...whoami, apiClientStatus: "PAUSED", capabilities: ["x:y"] }],
+    ["a number's status", "numbers.list", { numbers: [{ ...number, status: "PORTING" }] }],
+    ["any event class (WHK-15)", "webhooks.update", other],
+    ["any event class (WHK-15)", "webhooks.get", { ...webhooks, defaults: { inbound: other, delivery: other } }],
+    ...[undefined, null, 0, 1_767_225_600_000].map((time): [string, Answers, object] => {
+      return ["times (WHK-16)", "webhooks.update", { ...config, previousSecretValidUntil: time, rotatedAt: time }];
+    }),
+    ...[undefined, null, "https://a.example"].map((endpointUrl): [string, Answers, object] => {
+      return ["targets (WHK-14)", "webhooks.update", { ...config, endpointUrl }];
+    }),
+    ...[undefined, null, "a-secret-of-its-own"].map((generatedSecret): [string, Answers, object] => {
+      return ["secrets (WHK-13)", "webhooks.update", { ...config, generatedSecret }];
+    }),
+    ["numbers with null (NUM-6)", "numbers.list", { numbers: [number, { ...number, ...nulls }] }],
+    ["an update without a number (UPD-11)", "numbers.update", { number: null }],
+    ["a count without a value (SEA-7)", "numbers.search", { ...search, providerResultCount: null }],
+    ["a count (SEA-7)", "numbers.search", { ...search, providerResultCount: 7 }],
+    [
+      "a group's count that is not that of its numbers, and null in these (SEA-14)",
+      "numbers.search",
+      { ...search, groups: [{ rateCenter: "X", count: 99, numbers: [available] }] },
+    ],
+    [
+      "any text as a rejected recipient, and none accepted (SND-8, SND-24)",
+      "messages.send",
+      { results: [], errors: texts },
+    ],
+    ["a state of today (SND-17)", "messages.send", { ...sent, results: [{ ...sent.results[0], status: "delivered" }] }],
+  ])("take %s in %s: %j", (_, answers, body) => {
+    expect(issues(answers, body)).toEqual([]);
   });
 });
 
@@ -96,9 +73,7 @@ describe("issuesOf()", () => {
     const marked = "marked-4711";
     const results = [{ to: [marked], messageId: { marked }, status: 1, [marked]: marked }];
     expect(issues("messages.send", { results, errors: marked })).toEqual([
-      "results.0.to: expected string",
-      "results.0.messageId: expected string",
-      "results.0.status: expected string",
+      ...["results.0.to: expected string", "results.0.messageId: expected string", "results.0.status: expected string"],
       "errors: expected array",
     ]);
   });
@@ -111,16 +86,7 @@ describe("issuesOf()", () => {
     expect(found(1e300)).toHaveLength(1);
   });
 
-  it("tells 20 problems at most", () => {
-    const numbers = Array.from({ length: 1_000 }, () => null);
-    expect(issues("numbers.list", { numbers })).toHaveLength(20);
-    const groups = [{ rateCenter: "X", count: 0, numbers }];
-    expect(issues("numbers.search", { groups, requestedQuantity: 50 }).at(-1)).toBe(
-      "groups.0.numbers.19: expected object",
-    );
-  });
-
-  it("needs no memory for millions of problems: a list of 3 MiB leaves a process with a small heap alive", () => {
+  it("tells the first 20 of millions, in a process with a small heap", () => {
     const { stdout, status } = spawnSync(process.execPath, ["--max-old-space-size=128", LISTS_CHILD]);
     expect(status).toBe(0);
     const first = (list: string) => Array.from({ length: 20 }, (_, index) => `${list}.${index}: expected object`);

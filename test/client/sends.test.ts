@@ -2,9 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { ConnectionError } from "../../src/client/index.ts";
-import { type Evidence, runSends, type Sender, type Sent, type Target } from "./sends.ts";
-import { clientSender } from "./sends-client.ts";
-import { judge } from "./sends-judge.ts";
+import { judge } from "../proofs/sends-judge.ts";
+import { clientSender, type Evidence, runSends, type Sender, type Sent, type Target } from "../proofs/sends-run.ts";
 
 /** Few lanes and time enough, so that on a busy machine only the silent requests end in a time-out. */
 const LANES = 12;

@@ -1,203 +1,150 @@
-import type { ServerResponse } from "node:http";
+/** What the token route's refusals mean, and what a call tells when it gets no token. */
 import { describe, expect, it } from "vitest";
-import { OAuthError, ServiceError, UnauthorizedError } from "../../src/client/index.ts";
-import { answerJson, failureOf, sendOf, startClient, startServer, startTokens, TOKEN_PATH } from "./support.ts";
-
-const WHOAMI = "/api/core/whoami";
-
-const many = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
+import { ConnectionError, createClient, OAuthError, TimeoutError } from "../../src/client/index.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { createFakeClock } from "../../src/testing/index.ts";
+import { SMS } from "./operations.ts";
+import {
+  failureOf,
+  fault,
+  type Step,
+  startClient,
+  startServer,
+  startTokens,
+  TOKEN_PATH,
+  tokenBody,
+} from "./support.ts";
 
 describe("the token route's failures", () => {
-  it("are retried on 5xx, with backoff (CLI-4, TOK-11)", async () => {
-    const fault = {
-      match: { route: `POST ${TOKEN_PATH}` },
-      action: { type: "status", status: 500 },
-      times: 2,
-    } as const;
-    const { client, sentTo } = await startClient({ emulator: { faults: [fault] } });
-    expect((await client.whoami()).apiClientStatus).toBe("ACTIVE");
-    expect(sentTo(TOKEN_PATH).length).toBe(3);
-  });
-
   it("are retried when the connection breaks (CLI-4)", async () => {
-    const fault = {
-      match: { route: `POST ${TOKEN_PATH}` },
-      action: { type: "reset", when: "after" },
-      times: 1,
-    } as const;
-    const { client, sentTo } = await startClient({ emulator: { faults: [fault], port: 0 } });
+    const lost = fault(`POST ${TOKEN_PATH}`, { type: "reset", when: "after" }, 1);
+    const { client, tokenRequests } = await startClient({ emulator: { faults: [lost], port: 0 } });
     await client.whoami();
-    expect(sentTo(TOKEN_PATH).length).toBe(2);
+    expect(tokenRequests()).toBe(2);
   });
 
-  it("are an OAuthError after all retries, with what the service said (CLI-4)", async () => {
-    const fault = { match: { route: `POST ${TOKEN_PATH}` }, action: { type: "status", status: 500 } } as const;
-    const { client, sentTo } = await startClient({ emulator: { faults: [fault] } });
-    const error = await failureOf(client.whoami(), OAuthError);
-    expect(error).toMatchObject({ operation: "whoami", status: 500, attempts: 0 });
-    expect(sentTo(TOKEN_PATH).length).toBe(3);
+  it.each([
+    [500, "server_error", 3],
+    [503, "temporarily_unavailable", 3],
+    [500, "of_tomorrow", 3],
+    [400, "server_error", 1],
+    [400, "of_tomorrow", 1],
+    [403, "no", 1],
+    [429, "no", 1],
+  ])("of %i that says %s are retried as the status says: %i requests (CLI-4, TOK-11)", async (status, error, asked) => {
+    const refusals = Array.from({ length: asked }, () => ({ status, body: { error } }));
+    const { client, tokenRequests } = await startTokens([...refusals, { body: tokenBody("t") }]);
+    expect(await failureOf(client.whoami(), OAuthError)).toMatchObject({
+      operation: "whoami",
+      status,
+      error,
+      attempts: 0,
+    });
+    expect(tokenRequests()).toBe(asked);
+    // A failure is not kept.
+    expect(await client.whoami()).toEqual({});
   });
 
-  it.each(["wrong secret", "inactive client", "inactive account"])(
-    "are not retried when it says invalid_client: %s (CLI-4, TOK-8, TOK-9, TOK-10)",
-    async (reason) => {
-      const { emulator, requests, client: usual } = await startClient();
-      await usual.whoami();
-      const { inactive, inactiveAccount, main } = emulator.fixtures.clients;
-      const wrong = { clientId: main.clientId, clientSecret: "wrong" };
-      const credentials = reason === "wrong secret" ? wrong : reason === "inactive client" ? inactive : inactiveAccount;
-      const { clientId, clientSecret } = credentials;
-      const { client, sentTo } = await startClient({ clientId, clientSecret, maxRetries: 5 });
+  it.each([
+    ...["invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"],
+    ...["invalid_scope", "access_denied"],
+  ])("that say %s are never retried, whatever the status (CLI-4)", async (error) => {
+    for (const status of [400, 401, 500, 503]) {
+      const { client, tokenRequests } = await startTokens({ status, body: { error } });
+      expect(await failureOf(client.whoami(), OAuthError)).toMatchObject({ error, status });
+      expect(tokenRequests()).toBe(1);
+    }
+  });
+
+  it.each(["main", "inactive", "inactiveAccount"] as const)(
+    "for wrong credentials, or an inactive client, say so once: %s (CLI-4, TOK-8, TOK-9, TOK-10)",
+    async (name) => {
+      const { emulator } = await startClient();
+      const { clientId, clientSecret } = emulator.fixtures.clients[name];
+      const secret = name === "main" ? "wrong" : clientSecret;
+      const { client, requests } = await startClient({ clientId, clientSecret: secret, maxRetries: 5 });
       const error = await failureOf(client.whoami(), OAuthError);
       expect(error).toMatchObject({ error: "invalid_client", code: "invalid_client", status: 401, attempts: 0 });
       expect(error.message).toContain("the client or its account is inactive");
       expect(error.errorDescription).not.toBe("");
-      expect(sentTo(TOKEN_PATH).length).toBe(1);
-      expect(requests.length).toBe(2);
+      expect(requests).toHaveLength(1);
     },
   );
 
-  it.each([400, 403, 404, 429])("are not retried on %i (CLI-4)", async (status) => {
-    const { client, tokenRequests } = await startTokens((response) => answerJson(response, status, { error: "no" }));
-    await failureOf(client.whoami(), OAuthError);
-    expect(tokenRequests()).toBe(1);
-  });
-
-  it("are not kept: the next call asks again", async () => {
-    const fault = {
-      match: { route: `POST ${TOKEN_PATH}` },
-      action: { type: "status", status: 400 },
-      times: 1,
-    } as const;
-    const { client } = await startClient({ emulator: { faults: [fault] } });
-    await failureOf(client.whoami(), OAuthError);
-    expect((await client.whoami()).apiClientStatus).toBe("ACTIVE");
-  });
-
-  it("reach all waiting calls by one request, each with its own key", async () => {
-    const fault = { match: { route: `POST ${TOKEN_PATH}` }, action: { type: "status", status: 400 } } as const;
-    const { client, emulator, sentTo } = await startClient({ emulator: { faults: [fault] } });
-    const keys = ["key-1", "key-2", "key-3"];
-    const errors = await Promise.all(
-      keys.map((idempotencyKey) => failureOf(client.messages.send(sendOf(emulator), { idempotencyKey }), OAuthError)),
-    );
-    expect(errors.map(({ idempotencyKey }) => idempotencyKey)).toEqual(keys);
-    expect(sentTo(TOKEN_PATH).length).toBe(1);
-  });
-
-  it("show a redirect as what it is: a wrong baseUrl", async () => {
-    const redirect = (response: ServerResponse) => response.writeHead(301, { location: "https://example.com" }).end();
-    const { client } = await startTokens(redirect);
-    expect((await failureOf(client.whoami(), OAuthError)).message).toContain("check baseUrl");
-  });
-
-  it.each([
-    ["a page", "<html>Not Found</html>"],
-    ["a core error", '{"error":{"code":"NOT_FOUND"}}'],
-  ])("show a 404 as what it most likely is, a wrong baseUrl: %s (GEN-13)", async (_, body) => {
-    const { client } = await startTokens((response) => response.writeHead(404).end(body));
-    expect((await failureOf(client.whoami(), OAuthError)).message).toBe(
-      "The token route answered with 404. The service has no such route: check baseUrl, its host and its path.",
-    );
-  });
-
-  it("blame the credentials, not baseUrl, for a 404 that says so (CLI-4)", async () => {
-    const { client } = await startTokens((response) => answerJson(response, 404, { error: "invalid_client" }));
+  it.each<[string, Step, says: string]>([
+    ["a redirect", { status: 301, headers: { location: "https://example.com" } }, "check baseUrl"],
+    ["a page", { status: 404, body: "<html>Not Found</html>" }, "no such route: check baseUrl, its host and its path."],
+    ["a core error", { status: 404, body: { error: { code: "NOT_FOUND" } } }, "404. The service has no such route"],
+    ["a 404 that blames the credentials", { status: 404, body: { error: "invalid_client" } }, "credentials are wrong"],
+  ])("show %s as what it most likely is (CLI-4, GEN-13)", async (_, answer, says) => {
+    const { client } = await startTokens(answer);
     const { message } = await failureOf(client.whoami(), OAuthError);
-    expect(message).toContain("The credentials are wrong");
-    expect(message).not.toContain("baseUrl");
+    expect(message).toContain(says);
+    expect(message.includes("baseUrl")).toBe(!says.includes("credentials"));
   });
+
+  it.each(["<html>", "[]", "{}", '{"access_token":""}', '{"access_token":7}', '{"access_token":"a\\r\\nb: c"}'])(
+    "are an OAuthError for a success without a usable token, which is not asked for again: %s (TOK-12)",
+    async (body) => {
+      const { client, tokenRequests } = await startTokens({ body });
+      const error = await failureOf(client.whoami(), OAuthError);
+      expect(error).toMatchObject({ operation: "whoami", code: "api_error", error: null, status: 200, attempts: 0 });
+      expect(error.message).toBe(
+        "The token route answered with 200. The answer holds no usable token: access_token must be a text that a header can carry.",
+      );
+      expect(tokenRequests()).toBe(1);
+    },
+  );
 });
 
-describe("a 401", () => {
-  it("gets one new token and one retry, beyond maxRetries (CLI-3)", async () => {
-    const { client, emulator, sentTo } = await startClient({ maxRetries: 0 });
-    await client.whoami();
-    emulator.control.revokeTokens();
-    const { data, attempts } = await client.whoami().withResponse();
-    expect(data.apiClientStatus).toBe("ACTIVE");
-    expect(attempts).toBe(2);
-    expect(sentTo(TOKEN_PATH).length).toBe(2);
-  });
+describe("a call that gets no token", () => {
+  it.each<[string, Step, kind: typeof OAuthError | typeof ConnectionError, message: string]>([
+    [
+      "had no token",
+      { status: 401, body: { error: "invalid_client" } },
+      OAuthError,
+      "The token route answered with 401 invalid_client.",
+    ],
+    [
+      "got no answer of the token route",
+      (request) => request.socket.destroy(),
+      ConnectionError,
+      "The token route gave no complete answer, in 2 attempts.",
+    ],
+  ])(
+    "tells that its own request was made, when only the next one %s (SND-17, SND-22)",
+    async (_, second, kind, message) => {
+      // The connection breaks in a send, and its token has ended in the meantime.
+      const broken: Step = (request) => request.socket.destroy();
+      const tokens = [{ body: tokenBody("ends-at-once", 0) }, second];
+      const { client } = await startServer(broken, { maxRetries: 1 }, tokens);
+      const error = await failureOf<Error>(client.messages.send(SMS, { idempotencyKey: "order-1" }), kind);
+      expect(error).toMatchObject({ operation: "messages.send", attempts: 1, idempotencyKey: "order-1" });
+      expect(error.message).toContain(message);
+    },
+  );
 
-  it("that comes ten times at once costs one token request (CLI-3)", async () => {
-    const { client, emulator, sentTo } = await startClient();
-    await client.whoami();
-    emulator.control.revokeTokens();
-    await Promise.all(many(10, () => client.whoami()));
-    expect(sentTo(TOKEN_PATH).length).toBe(2);
-    expect(sentTo(WHOAMI).length).toBe(21);
-  });
-
-  it("that comes twice throws, without a loop (CLI-3)", async () => {
-    const unauthorized = { error: { code: "UNAUTHORIZED", message: "no", details: {} }, requestId: "req_1" };
-    const { client, sentTo } = await startServer((_, response) => answerJson(response, 401, unauthorized));
-    const error = await failureOf(client.whoami(), UnauthorizedError);
-    expect(error).toMatchObject({ code: "UNAUTHORIZED", status: 401, attempts: 2, requestId: "req_1" });
-    expect(sentTo(TOKEN_PATH).length).toBe(2);
-    expect(sentTo(WHOAMI).length).toBe(2);
-  });
-
-  it("of a client that has become inactive ends with the token route's word (AUT-5, CLI-4)", async () => {
-    const { client, emulator, sentTo } = await startClient();
-    await client.whoami();
-    emulator.control.updateClient("ac_main", { status: "INACTIVE" });
-    const error = await failureOf(client.whoami(), OAuthError);
-    expect(error).toMatchObject({ error: "invalid_client", operation: "whoami", attempts: 1 });
-    expect(sentTo(TOKEN_PATH).length).toBe(2);
-  });
-
-  it("of an older token leaves the newer one in place (CLI-3)", async () => {
-    let release = () => {};
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const seen: (string | undefined)[] = [];
-    const { client, sentTo } = await startServer(async ({ headers }, response) => {
-      seen.push(headers.authorization);
-      if (seen.length === 1) await held;
-      answerJson(response, headers.authorization === seen[0] ? 401 : 200, {});
-    });
-    const slow = client.whoami();
-    while (seen.length === 0) await new Promise(setImmediate);
-    await client.whoami();
-    release();
-    await slow;
-    expect(seen.length).toBe(4);
-    expect(sentTo(TOKEN_PATH).length).toBe(2);
-  });
-
-  it("after a retried failure still gets its new token, and a failure after it its retries (CLI-3, CLI-5)", async () => {
-    const statuses = [500, 401, 500, 200];
-    const { client, sentTo } = await startServer((_, response) => answerJson(response, statuses.shift() ?? 0, {}));
-    const { attempts } = await client.whoami().withResponse();
-    expect(attempts).toBe(4);
-    expect(sentTo(TOKEN_PATH).length).toBe(2);
-  });
-
-  it("in the middle of a send repeats it with the same key and bytes (CLI-3, SND-22)", async () => {
-    const fault = {
-      match: { route: "POST /api/core/messages/send" },
-      action: { type: "revokeToken" },
-      times: 1,
-    } as const;
-    const { client, emulator, requests } = await startClient({ emulator: { faults: [fault] } });
-    const sent = await client.messages.send(sendOf(emulator));
-    const sends = requests.filter(({ path }) => path.endsWith("/send"));
-    expect(sends.length).toBe(2);
-    expect(new Set(sends.map(({ body }) => body)).size).toBe(1);
-    expect(sends.map(({ headers }) => headers.get("idempotency-key"))).toEqual([
-      sent.idempotencyKey,
-      sent.idempotencyKey,
-    ]);
-    expect(emulator.control.messages().length).toBe(1);
-  });
-});
-
-describe("a send whose token never comes", () => {
-  it("tells its key, so that it can be taken up again", async () => {
-    const { client, emulator } = await startClient({ clientSecret: "wrong" });
-    const error = await failureOf(client.messages.send(sendOf(emulator), { idempotencyKey: "order-1" }), ServiceError);
+  it("tells that certainly nothing was asked: 0 attempts (CLI-4)", async () => {
+    const { client, requests } = await startTokens((request) => request.socket.destroy());
+    const error = await failureOf(client.messages.send(SMS, { idempotencyKey: "order-1" }), ConnectionError);
     expect(error).toMatchObject({ operation: "messages.send", attempts: 0, idempotencyKey: "order-1" });
+    expect(requests.map(({ path }) => path)).toEqual([TOKEN_PATH, TOKEN_PATH, TOKEN_PATH]);
+  });
+
+  it("in time says so of the token route (CLI-4)", async () => {
+    const clock = createFakeClock();
+    const { client } = await startTokens(() => clock.advance(50), { clock, timeoutMs: 50, maxRetries: 0 });
+    const error = await failureOf(client.whoami(), TimeoutError);
+    expect(error).toMatchObject({ operation: "whoami", attempts: 0 });
+    expect(error.message).toBe("The token route gave no answer within 50 ms, in 1 attempt.");
+  });
+
+  it("tells of a port that fetch refuses what is wrong with it", async () => {
+    const client = createClient({
+      ...{ baseUrl: "http://127.0.0.1:6000", clientId: "client_main", clientSecret: "example-secret" },
+      ...{ maxRetries: 0, logger: silentLogger },
+    });
+    const { message } = await failureOf(client.whoami(), ConnectionError);
+    expect(message).toMatch(/^The token route gave no complete answer, in 1 attempt: fetch connects to no such port/);
   });
 });

@@ -2,10 +2,11 @@
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
 import { type Operation, RESPONSES } from "../../src/client/checks.ts";
-import { type Call, type Client, type ClientOptions, createClient, type SendOptions } from "../../src/client/index.ts";
+import type { BackoffOptions, Call, Client, ClientOptions, SendOptions } from "../../src/client/index.ts";
 import type {
   AcceptedRecipient,
   MediaInput,
+  MmsSend,
   NumberSearch,
   NumberSearchResult,
   NumberUpdate,
@@ -19,6 +20,7 @@ import type {
   WebhookUpdate,
   Whoami,
 } from "../../src/client/types.ts";
+import { MEDIUM } from "./operations.ts";
 
 /**
  * The declared fields only, read-only: a loose schema also has an index signature, which the interfaces leave out. JSON holds
@@ -44,51 +46,42 @@ interface Bodies {
 }
 type SchemaBodies = { [Name in Operation]: z.infer<(typeof RESPONSES)[Name]> };
 
-const medium: MediaInput = { storageKey: "media/1", mimeType: "image/png", byteLength: 1_024 };
-const GIVEN = { baseUrl: "https://api.example.com", clientId: "client_main", clientSecret: "a-secret" };
+/** Undefined for all that is not needed, as code writes it that has a value or none. */
+type Left<T, Needed extends keyof T = never> = { [Name in Exclude<keyof T, Needed>]-?: undefined } & Pick<T, Needed>;
+
 const base = { sendFrom: "num_1", to: ["+14155550123"], externalReference: "order-1" };
 
 describe("the types of answers", () => {
-  it("are those of the schemas, field by field, both ways", () => {
+  it("are those of the schemas, field by field, both ways (NUM-3, WHK-14, CLI-8)", () => {
     expectTypeOf<Declared<Bodies>>().toEqualTypeOf<Declared<SchemaBodies>>();
     expect(Object.keys(RESPONSES)).toHaveLength(7);
-  });
-
-  it("spell campaignRegId as answers do (NUM-3, CLI-8)", () => {
-    expectTypeOf<PhoneNumber>().toHaveProperty("campaignRegId");
     expectTypeOf<PhoneNumber>().not.toHaveProperty("campaignregId");
-  });
-
-  it("give all numbers as one list, without a cursor (NUM-4)", () => {
-    expectTypeOf<Awaited<ReturnType<Client["numbers"]["list"]>>>().toEqualTypeOf<readonly PhoneNumber[]>();
-  });
-
-  it("make a caller look whether an update answered with a number (UPD-11)", () => {
-    expectTypeOf<Awaited<ReturnType<Client["numbers"]["update"]>>>().toEqualTypeOf<PhoneNumber | null>();
-  });
-
-  it("make a caller look whether an endpointUrl is there (WHK-14)", () => {
     expectTypeOf<UpdatedWebhookConfig["endpointUrl"]>().toEqualTypeOf<string | null | undefined>();
+  });
+
+  it("give all numbers as one list without a cursor, and make a caller look for an updated one (NUM-4, UPD-11)", () => {
+    expectTypeOf<Awaited<ReturnType<Client["numbers"]["list"]>>>().toEqualTypeOf<readonly PhoneNumber[]>();
+    expectTypeOf<Awaited<ReturnType<Client["numbers"]["update"]>>>().toEqualTypeOf<PhoneNumber | null>();
   });
 });
 
 describe("the types of requests", () => {
-  it("take an SMS without media only (SND-11)", () => {
+  it("take an SMS without media, and an MMS with at least one (SND-10, SND-11, SND-12, SND-14)", () => {
     const sms: SendRequest = { ...base, messageType: "SMS" };
+    const mms: SendRequest = { ...base, messageType: "MMS", media: [MEDIUM] };
     // @ts-expect-error: an SMS has no media.
-    const withMedia: SendRequest = { ...base, messageType: "SMS", media: [medium] };
+    const withMedia: SendRequest = { ...base, messageType: "SMS", media: [MEDIUM] };
     // @ts-expect-error: and no empty list.
     const withNone: SmsSend = { ...base, messageType: "SMS", media: [] };
-    expectTypeOf([sms, withMedia, withNone]).toBeArray();
-  });
-
-  it("take an MMS with at least one medium only (SND-12)", () => {
-    const mms: SendRequest = { ...base, messageType: "MMS", media: [medium] };
     // @ts-expect-error: an MMS has media.
     const without: SendRequest = { ...base, messageType: "MMS" };
     // @ts-expect-error: at least one.
-    const withNone: SendRequest = { ...base, messageType: "MMS", media: [] };
-    expectTypeOf([mms, without, withNone]).toBeArray();
+    const empty: SendRequest = { ...base, messageType: "MMS", media: [] };
+    // @ts-expect-error: capitals.
+    const small: SendRequest = { ...base, messageType: "sms" };
+    // @ts-expect-error: externalReference is required.
+    const nameless: SendRequest = { sendFrom: "num_1", to: [], messageType: "SMS" };
+    expectTypeOf([sms, mms, withMedia, withNone, without, empty, small, nameless]).toBeArray();
   });
 
   it("take a computed messageType, and leave media to the client's own check", () => {
@@ -99,7 +92,7 @@ describe("the types of requests", () => {
     const given = (messageType: "SMS" | "MMS", client: Client) => client.messages.send({ ...base, messageType });
     const wrong = (client: Client) => {
       // @ts-expect-error: a type that is known is held to what belongs to it.
-      const sms = client.messages.send({ ...base, messageType: "SMS", media: [medium] });
+      const sms = client.messages.send({ ...base, messageType: "SMS", media: [MEDIUM] });
       // @ts-expect-error: and an MMS too.
       const mms = client.messages.send({ ...base, messageType: "MMS" });
       // @ts-expect-error: not any text.
@@ -114,18 +107,6 @@ describe("the types of requests", () => {
     expectTypeOf<Parameters<Client["messages"]["send"]>[0]>().toEqualTypeOf<SendRequest>();
   });
 
-  it("take SMS and MMS only, as they are written (SND-10)", () => {
-    // @ts-expect-error: capitals.
-    const small: SendRequest = { ...base, messageType: "sms" };
-    expectTypeOf(small).toExtend<SendRequest>();
-  });
-
-  it("take a send with externalReference only (SND-14)", () => {
-    // @ts-expect-error: it is required.
-    const without: SendRequest = { sendFrom: "num_1", to: [], messageType: "SMS" };
-    expectTypeOf(without).toExtend<SendRequest>();
-  });
-
   it("do not take campaignRegId in an update (UPD-7, CLI-8)", () => {
     const right: NumberUpdate = { campaignregId: "C1" };
     // @ts-expect-error: the spelling of answers.
@@ -135,53 +116,22 @@ describe("the types of requests", () => {
     expectTypeOf([right, wrong, read]).toBeArray();
   });
 
-  it("take a webhook update with signingEnabled only (WHK-8)", () => {
+  it("take a webhook update with signingEnabled only, and the kinds by their names (WHK-8)", () => {
     const right: WebhookUpdate = { signingEnabled: true };
     // @ts-expect-error: it is required in every update.
     const wrong: WebhookUpdate = { enabled: true };
     expectTypeOf([right, wrong]).toBeArray();
-  });
-
-  it("take undefined for what is left out, as code writes it that has a value or none", () => {
-    const options: Partial<ClientOptions> = {
-      ...{ retryRateLimited: undefined, allowHttpToPrivateHosts: undefined },
-      ...{ authMethod: undefined, timeoutMs: undefined, maxRetries: undefined, validateRequests: undefined },
-      backoff: { baseMs: undefined, maxMs: undefined },
-      ...{ validateResponses: undefined, fetch: undefined, logger: undefined, clock: undefined, random: undefined },
-      ...{ onRequest: undefined, onResponse: undefined, onRetry: undefined },
-    };
-    const send: SendOptions = {
-      ...{
-        signal: undefined,
-        idempotencyKey: undefined,
-        timeoutMs: undefined,
-        maxRetries: undefined,
-        headers: undefined,
-      },
-    };
-    const webhook: WebhookUpdate = {
-      signingEnabled: true,
-      endpointUrl: undefined,
-      enabled: undefined,
-      secret: undefined,
-    };
-    const number: NumberUpdate = {
-      ...{ campaignregId: undefined, smsEnabled: undefined, mmsEnabled: undefined },
-      ...{ webhookInboundOverride: undefined, webhookDeliveryOverride: undefined },
-    };
-    const search: NumberSearch = {
-      ...{ npa: undefined, nxx: undefined, city: undefined, state: undefined },
-      ...{ zipCode: undefined, rateCenter: undefined },
-    };
-    const mms: SendRequest = {
-      ...{ ...base, messageType: "MMS", text: undefined },
-      media: [{ ...medium, sourceUrl: undefined, fileName: undefined }],
-    };
-    expectTypeOf([options, send, webhook, number, search, mms]).toBeArray();
-    expect(() => createClient({ ...GIVEN, ...options })).not.toThrow();
-  });
-
-  it("take the kinds by their names only", () => {
     expectTypeOf<Parameters<Client["webhooks"]["update"]>[0]>().toEqualTypeOf<"inbound" | "delivery">();
+  });
+
+  it("take undefined for what is left out", () => {
+    expectTypeOf<Left<ClientOptions, "baseUrl" | "clientId" | "clientSecret">>().toExtend<ClientOptions>();
+    expectTypeOf<Left<BackoffOptions>>().toExtend<BackoffOptions>();
+    expectTypeOf<Left<SendOptions>>().toExtend<SendOptions>();
+    expectTypeOf<Left<WebhookUpdate, "signingEnabled">>().toExtend<WebhookUpdate>();
+    expectTypeOf<Left<Omit<NumberUpdate, "campaignRegId">>>().toExtend<NumberUpdate>();
+    expectTypeOf<Left<NumberSearch>>().toExtend<NumberSearch>();
+    expectTypeOf<Left<MmsSend, keyof typeof base | "messageType" | "media">>().toExtend<SendRequest>();
+    expectTypeOf<Left<MediaInput, keyof typeof MEDIUM>>().toExtend<MediaInput>();
   });
 });

@@ -5,9 +5,9 @@
  */
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { type Child, type Family, until, withFamily } from "./family.ts";
-import { message } from "./load.ts";
-import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
+import { deliver, type Family, FLAWLESS, withFamily } from "../proofs/family.ts";
+import type { Asked } from "../proofs/process.ts";
+import { message } from "../proofs/sender.ts";
 
 const MAX_ATTEMPTS = 3;
 const WISH = { receiver: { maxAttempts: MAX_ATTEMPTS, concurrency: 8, leaseMs: 2_000 } };
@@ -17,7 +17,7 @@ const NEIGHBOURS = 10;
 class Supervisor {
   kills = 0;
   readonly #family: Family;
-  readonly #running: Child[] = [];
+  readonly #running: Asked[] = [];
   #over = false;
 
   constructor(family: Family) {
@@ -38,8 +38,8 @@ class Supervisor {
   /** Sends until it is acknowledged, to whoever runs. */
   async deliver(event: object, place: number): Promise<void> {
     for (;;) {
-      const answer = await this.#running[place]?.deliver(event);
-      if (answer?.status === 200) return;
+      const { status } = await deliver(this.#running[place], event);
+      if (status === 200) return;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
@@ -58,36 +58,25 @@ async function survive(family: Family, processes: number) {
   );
   sending.push(...message("poison-1").map((event) => supervisor.deliver(event, 0)));
   await Promise.all(sending);
-  await until(
-    "all is settled",
-    () => family.number("select count(*) from oncehook_event where state = 0") === 0,
-    40_000,
-  );
+  await family.settled(40_000);
   supervisor.end();
   await family.stop();
-  const attempts = (where: string) =>
-    family.db
-      .prepare(`select e.attempts from oncehook_event e join oncehook_lane l on l.id = e.lane where ${where}`)
-      .pluck()
-      .all() as number[];
-  const runs = runsOf(family);
+  const neighbourAttempts = await family.look.rows<{ attempts: number }>(
+    "select e.attempts from {event} e join {lane} l on l.id = e.lane where l.message like 'slow%'",
+  );
+  const runs = family.runs();
+  const poisoned = await family.number("select id from {lane} where message = 'poison-1'");
   const cut = runs.filter(({ endedAt }) => endedAt === null);
   return {
     kills: supervisor.kills,
-    neighbourAttempts: attempts("l.message like 'slow%'"),
-    poison: family.db
-      .prepare(
-        `select e.seq, e.state, e.attempts, e.error_code as code from oncehook_event e join oncehook_lane l on l.id = e.lane
-         where l.message = 'poison-1' order by e.seq`,
-      )
-      .all(),
-    announced: family.children.flatMap(({ dead }) => dead).length,
-    cutNeighbours: cut.length - runs.filter(({ lane, sequence }) => sequence === 2 && lane === laneOf(family)).length,
+    neighbourAttempts: neighbourAttempts.map(({ attempts }) => attempts),
+    poison: await family.look.rows(
+      `select e.seq, e.state, e.attempts, e.error_code as code from {event} e join {lane} l on l.id = e.lane
+       where l.message = 'poison-1' order by e.seq`,
+    ),
+    announced: family.announced(),
+    cutNeighbours: cut.length - runs.filter(({ lane, sequence }) => sequence === 2 && lane === poisoned).length,
   };
-}
-
-function laneOf(family: Family): number {
-  return family.number("select id from oncehook_lane where message = 'poison-1'");
 }
 
 describe("an event that kills its process", () => {
@@ -110,7 +99,7 @@ describe("an event that kills its process", () => {
         // Otherwise it had no neighbours under way, and this shows nothing.
         expect(report.cutNeighbours).toBeGreaterThan(0);
         // A lease taken ahead and cut off with its process was counted without a handler having seen it.
-        const { attemptsMiscounted: _miscounted, ...verdict } = verdictOf(family);
+        const { attemptsMiscounted: _miscounted, ...verdict } = await family.verdict();
         expect({ ...verdict, attemptsMiscounted: 0 }).toEqual(FLAWLESS);
       }),
   );

@@ -4,50 +4,26 @@
  * @module-tag full
  */
 import { describe, expect, it } from "vitest";
-import { createReceiver, type KnownEvent } from "../../src/index.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
-import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
-import { type Family, until, withFamily } from "./family.ts";
-import { message, send, spread } from "./load.ts";
-import { FLAWLESS, runsOf, verdictOf } from "./verdict.ts";
+import { FLAWLESS, fillWithOld, send, spread, withFamily } from "../proofs/family.ts";
+import { summed } from "../proofs/programme.ts";
+import { HOUR_MS } from "../proofs/receiving.ts";
+import { type Delivery, deliveryOf, message } from "../proofs/sender.ts";
 
 const SEED = Number(process.env.CONCURRENCY_SEED ?? 20_251_121);
 const MESSAGES = 1_560;
 const OLD = 120;
 const DAY_MS = 24 * 3_600_000;
 
-/** Events handled 40 days ago, which are due to be pruned; some of their messages go on now. */
-async function fillWithOld(path: string): Promise<void> {
-  const clock = createFakeClock(Date.now() - 40 * DAY_MS);
-  const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path), clock, logger: silentLogger });
-  receiver.onAny(() => {});
-  const timestamp = clock.now();
-  for (let index = 0; index < OLD; index++) {
-    const event = fixtures.queued({ messageId: `gap-old-${index}`, occurredAt: timestamp });
-    const answer = receiver.handle(incomingOf(signedRequest(event, { timestamp })));
-    expect((await answer).status).toBe(200);
-  }
-  expect(await receiver.drain()).toMatchObject({ claimed: OLD, complete: true });
-  await receiver.stop();
-}
-
-/** What the messages are called decides how their events fare: see child.ts. */
-function messages() {
+/** What the messages are called decides how their events fare: see receiving.ts. */
+function messages(): Delivery[][] {
   return Array.from({ length: MESSAGES }, (_, index) => {
-    const ending = index % 10 === 3 ? "failed" : "delivery";
-    if (index % 26 === 5) return message(`gap-${index}`, ending);
-    if (index % 50 === 7) return message(`dead-${index}`, ending);
-    return message(`m-${index}`, ending);
+    const name = index % 26 === 5 ? "gap" : index % 50 === 7 ? "dead" : "m";
+    return message(`${name}-${index}`, index % 10 === 3 ? "failed" : "delivery").map((event) => deliveryOf(event));
   });
 }
 
-const isNamed = (event: KnownEvent | undefined, name: string) => event?.data.messageId.startsWith(name);
-
-async function settled(family: Family): Promise<void> {
-  const isDone = () => family.number("select count(*) from oncehook_event where state = 0") === 0;
-  await until("every event is settled", isDone, 60_000);
-}
+const isNamed = (delivery: Delivery | undefined, name: string) =>
+  delivery !== undefined && String((delivery.event as { messageId?: unknown }).messageId).startsWith(name);
 
 describe("four processes on one inbox", () => {
   it(
@@ -57,9 +33,11 @@ describe("four processes on one inbox", () => {
     },
     () =>
       withFamily(async (family) => {
-        await fillWithOld(family.path);
+        await fillWithOld(family.place, OLD);
         const children = await Promise.all(
-          [1, 2, 3, 4].map((place) => family.add({ seed: SEED, failures: 0.1, prunes: place === 1 })),
+          [1, 2, 3, 4].map((at) =>
+            family.add({ seed: SEED, failures: 0.1, gapWaitMs: HOUR_MS, ...(at === 1 && { upkeep: "prunes" }) }),
+          ),
         );
         const all = messages();
         const startedAt = performance.now();
@@ -68,45 +46,51 @@ describe("four processes on one inbox", () => {
         const missing = all.filter(([first]) => isNamed(first, "gap")).map((events) => events[1]!);
         const tooLate = missing.filter((_, index) => index % 2 === 0);
         const inTime = all.map((events) => events.filter((event) => !missing.includes(event)));
-        const old = Array.from({ length: OLD / 2 }, (_, index) => message(`gap-old-${2 * index}`).slice(1));
+        const old = Array.from({ length: OLD / 2 }, (_, index) =>
+          message(`gap-old-${2 * index}`)
+            .slice(1)
+            .map((event) => deliveryOf(event)),
+        );
         const mixed = inTime.flatMap((events, index) => (old[index] === undefined ? [events] : [events, old[index]]));
         const first = await send(spread(mixed, children, SEED));
-        await settled(family);
+        await family.settled(60_000);
         const second = await send(spread([tooLate], children, SEED + 1));
-        await settled(family);
+        await family.settled(60_000);
         const seconds = (performance.now() - startedAt) / 1000;
         await family.stop();
 
         const sent = mixed.flat().length + tooLate.length;
-        const counter = (name: string) => family.number("select value from oncehook_counter where name = ?", name);
+        const counter = (name: string) => family.number("select value from {counter} where name = ?", name);
+        const effects = (await family.look.contents()).effects;
+        const byProcess = summed(effects.map(({ pid }) => ({ [pid]: 1 })));
         const report = {
           ...{ seed: SEED, seconds: Number(seconds.toFixed(1)), sent },
           answers: { first, second },
-          handOuts: runsOf(family).length,
-          retried: counter("retried"),
-          gapsSkipped: counter("gaps_skipped"),
-          deadLettered: counter("dead_lettered"),
-          byProcess: family.db.prepare("select count(*) from handled group by pid").pluck().all(),
-          oldLeft: family.number("select count(*) from oncehook_event where accepted < ?", Date.now() - 30 * DAY_MS),
+          handOuts: family.runs().length,
+          retried: await counter("retried"),
+          gapsSkipped: await counter("gaps_skipped"),
+          deadLettered: await counter("dead_lettered"),
+          byProcess: Object.values(byProcess),
+          oldLeft: await family.number("select count(*) from {event} where accepted < ?", Date.now() - 30 * DAY_MS),
         };
         console.log(` four processes: ${JSON.stringify(report)}`);
 
-        expect(verdictOf(family)).toEqual(FLAWLESS);
+        expect(await family.verdict()).toEqual(FLAWLESS);
         // A gap can end before the event it waited for arrives: that is what late means.
         const late = first.late + second.late;
         expect(first.accepted + second.accepted + late).toBe(sent);
-        expect(counter("duplicates")).toBe(first.duplicate + second.duplicate);
-        expect(counter("conflicts")).toBe(0);
+        expect(await counter("duplicates")).toBe(first.duplicate + second.duplicate);
+        expect(await counter("conflicts")).toBe(0);
         expect(second).toMatchObject({ accepted: 0, late: tooLate.length });
-        expect(family.number("select count(*) from handled where late = 1")).toBe(late);
-        expect(family.number("select count(*) from handled")).toBe(sent - report.deadLettered);
+        expect(effects.filter((effect) => effect.late)).toHaveLength(late);
+        expect(effects).toHaveLength(sent - report.deadLettered);
         expect(report.deadLettered).toBe(all.filter(([event]) => isNamed(event, "dead")).length);
         expect(report.gapsSkipped).toBeGreaterThanOrEqual(missing.length);
         expect(report.retried).toBeGreaterThan(sent / 20);
         expect(report.oldLeft).toBe(0);
         // Otherwise one process did all the work, and nothing was concurrent.
         expect(report.byProcess).toHaveLength(4);
-        expect(Math.min(...(report.byProcess as number[]))).toBeGreaterThan(sent / 20);
+        expect(Math.min(...report.byProcess)).toBeGreaterThan(sent / 20);
       }),
   );
 });

@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 const NOTHING = { lanes: [], quarantined: [], audit: [], totals: null } as const;
 
 /** A bench with a memory store on the clock of `bench`, which closes it: the other end of a copy. */
-async function beside(bench: Bench): Promise<Bench> {
+export async function beside(bench: Bench): Promise<Bench> {
   const place = { store: memoryStore({ volatile: true }), dispose: async () => {} };
   await bench.open(place.store);
   return new Bench(place, bench.expect, 1, bench.clock);

@@ -6,12 +6,12 @@ import * as model from "./store-model.ts";
 
 const MAX_ATTEMPTS = 3;
 
-/** The lanes of the commands; few, so that commands meet on the same lane. */
-export const LANES: readonly (readonly [LaneTag, string])[] = [
-  ["outbound", "a"],
-  ["outbound", "b"],
-  ["outbound", "c"],
-  ["inbound", "a"],
+/** The lanes of the commands; few, so that commands meet on the same lane. Of two clients, and two kinds, under one id. */
+export const LANES: readonly (readonly [tag: LaneTag, messageId: string, apiClientId: string])[] = [
+  ["outbound", "a", "client"],
+  ["outbound", "b", "client"],
+  ["outbound", "a", "client:other"],
+  ["inbound", "a", "client"],
 ];
 
 export interface AcceptCommand {
@@ -160,12 +160,19 @@ function toSettle(bench: Bench, wish: SettleCommand, lease: Lease): Settle<unkno
 }
 
 function toEvent(bench: Bench, wish: AcceptCommand) {
-  const [tag, messageId] = LANES[wish.lane] ?? ["outbound", "a"];
+  const [tag, messageId, apiClientId] = LANES[wish.lane] ?? ["outbound", "a", "client"];
   const sequence = tag === "outbound" ? wish.sequence : 0;
   const { type: eventType, note, gapWaitMs } = wish;
   const filtered = wish.filtered || undefined;
   const occurredAt = bench.clock.now() - wish.occurredAgoMs;
-  return bench.of(messageId, sequence, { eventType, note, gapWaitMs, occurredAt, filtered, lane: { tag } });
+  return bench.of(messageId, sequence, {
+    eventType,
+    note,
+    gapWaitMs,
+    occurredAt,
+    filtered,
+    lane: { tag, apiClientId },
+  });
 }
 
 function settleModel(

@@ -4,6 +4,7 @@ import { acceptCases } from "./store-accept.ts";
 import { apartCases } from "./store-apart.ts";
 import { Bench, type ContractCase, type ContractExpect, type StoreUnderTest } from "./store-bench.ts";
 import { claimCases, priorityCases, recoveryCases } from "./store-claim.ts";
+import { columnCases } from "./store-columns.ts";
 import { copyCases } from "./store-copy.ts";
 import { eraseCases, subjectCases } from "./store-erase.ts";
 import { filterCases } from "./store-filters.ts";
@@ -60,6 +61,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["position and arrival", positionCases],
   ["filters", filterCases],
   ["notes", noteCases],
+  ["columns", columnCases],
 ];
 
 /**

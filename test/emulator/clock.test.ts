@@ -42,17 +42,6 @@ describe("createTime()", () => {
     expect(time.realNow()).toBe(start - 3_599_990);
   });
 
-  it("tells how far it is ahead of the real time: where the two run alike, only moving it changes that", async () => {
-    const clock = createFakeClock();
-    const time = createTime(clock, "real", clock.now() + 1_000);
-    clock.set(clock.now() - 3_600_000);
-    await clock.advance(10.7);
-    expect(time.aheadMs()).toBe(1_000);
-    time.raiseTo(time.now() + 500);
-    time.raiseTo(time.now() - 500);
-    expect(time.aheadMs()).toBe(1_500);
-  });
-
   it.each([
     ["x60", 59 * 1_500],
     ["virtual", -1_500],

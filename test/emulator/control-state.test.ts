@@ -3,38 +3,34 @@ import { describe, expect, it } from "vitest";
 import type { InboundMessage } from "../../src/emulator/state/records.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { control } from "./control-support.ts";
-import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
+import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 describe("lists", () => {
   it("are oldest first, narrowed by every given field, and cut to the newest", async () => {
-    const emulator = await start({ lifecycle: "instant" });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ lifecycle: "instant" });
     await send(emulator, token);
     emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "x" });
     await emulator.clock.advance(1_000);
     await send(emulator, token);
-    const ids = async (path: string, list: string, id: string) =>
-      (await control(emulator, "GET", path)).body[list].map((record: Record<string, unknown>) => record[id]);
+    const field = async (path: string, list: string, name: string) =>
+      (await control(emulator, "GET", path)).body[list].map((record: Record<string, unknown>) => record[name]);
+    /** The messages of a list, by their numbers. */
+    const numbers = async (path: string, list = "messages") =>
+      (await field(path, list, "messageId")).map((id: string) => Number(id.slice(-6)));
 
-    expect(await ids("/messages", "messages", "messageId")).toEqual([
-      "msg_a8244c_000001",
-      "msg_a8244c_000002",
-      "msg_a8244c_000003",
-    ]);
-    expect(await ids("/messages?limit=2", "messages", "messageId")).toEqual(["msg_a8244c_000002", "msg_a8244c_000003"]);
+    expect(await numbers("/messages")).toEqual([1, 2, 3]);
+    expect(await numbers("/messages?limit=2")).toEqual([2, 3]);
     const since = emulator.clock.now();
-    expect(await ids(`/messages?since=${since}`, "messages", "messageId")).toEqual(["msg_a8244c_000003"]);
-    expect(await ids(`/messages?since=${since + 1}`, "messages", "messageId")).toEqual([]);
+    expect(await numbers(`/messages?since=${since}`)).toEqual([3]);
+    expect(await numbers(`/messages?since=${since + 1}`)).toEqual([]);
     const queued = "eventType=message.queued";
-    expect(await ids(`/events?${queued}`, "events", "messageId")).toEqual(["msg_a8244c_000001", "msg_a8244c_000003"]);
-    expect(await ids(`/events?${queued}&messageId=msg_a8244c_000003`, "events", "messageId")).toEqual([
-      "msg_a8244c_000003",
-    ]);
-    expect(await ids(`/deliveries?${queued}&since=${since}`, "deliveries", "messageId")).toEqual(["msg_a8244c_000003"]);
-    expect(await ids("/deliveries?state=no_target&limit=1", "deliveries", "eventType")).toEqual(["message.delivery"]);
-    expect(await ids("/deliveries?state=pending", "deliveries", "eventType")).toEqual([]);
-    expect(await ids("/requests?limit=1", "requests", "path")).toEqual(["/api/core/messages/send"]);
-    expect(await ids("/requests", "requests", "number")).toEqual([1, 2, 3]);
+    expect(await numbers(`/events?${queued}`, "events")).toEqual([1, 3]);
+    expect(await numbers(`/events?${queued}&messageId=msg_a8244c_000003`, "events")).toEqual([3]);
+    expect(await numbers(`/deliveries?${queued}&since=${since}`, "deliveries")).toEqual([3]);
+    expect(await field("/deliveries?state=no_target&limit=1", "deliveries", "eventType")).toEqual(["message.delivery"]);
+    expect(await field("/deliveries?state=pending", "deliveries", "eventType")).toEqual([]);
+    expect(await field("/requests?limit=1", "requests", "path")).toEqual(["/api/core/messages/send"]);
+    expect(await field("/requests", "requests", "number")).toEqual([1, 2, 3]);
   });
 
   it("of messages are oldest first over several starts on the real clock, whatever the tags of their ids", async () => {
@@ -72,31 +68,18 @@ describe("lists", () => {
     const begun = emulator.clock.now();
     await emulator.clock.advance(60_000);
     const attempts = emulator.control.attempts();
-    expect(attempts.map(({ deliveryId, at }) => [deliveryId, at - begun])).toEqual([
-      ["dlv_a8244c_000001", 0],
-      ["dlv_a8244c_000002", 0],
-      ["dlv_a8244c_000003", 0],
-      ["dlv_a8244c_000001", 60_000],
-      ["dlv_a8244c_000002", 60_000],
-      ["dlv_a8244c_000003", 60_000],
-    ]);
+    expect(attempts.map(({ at }) => at - begun)).toEqual([0, 0, 0, 60_000, 60_000, 60_000]);
+    const ids = emulator.control.deliveries().map(({ deliveryId }) => deliveryId);
+    expect(attempts.map(({ deliveryId }) => deliveryId)).toEqual([...ids, ...ids]);
     expect(emulator.control.attempts({ since: begun + 1, eventType: "message.sent" })).toHaveLength(1);
   });
 
   it.each([
-    ["limit=0", "limit"],
-    ["limit=10001", "limit"],
-    ["limit=x", "limit"],
-    ["limit=-1", "limit"],
-    ["limit=", "limit"],
-    ["since=1e3", "since"],
-    ["since=-1", "since"],
-    ["state=gone", "state"],
-    ["messageID=x", "messageID"],
-    ["limit=1&limit=2", "limit"],
-    ["eventType=a&since=1&since=1", "since"],
-  ])("refuse ?%s and name the parameter", async (query, name) => {
+    ...["limit=0", "limit=10001", "limit=x", "limit=-1", "limit=", "limit=1&limit=2", "messageID=x"],
+    ...["since=1e3", "since=-1", "state=gone", "eventType=a&since=1&since=1"],
+  ])("refuse ?%s and name the parameter", async (query) => {
     const emulator = await start();
+    const name = query.split("&").at(-1)?.split("=")[0];
     const { status, body } = await control(emulator, "GET", `/deliveries?${query}`);
     expect([status, body.error.code]).toEqual([400, "INVALID_REQUEST"]);
     expect(body.error.message).toContain(`"${name}"`);
@@ -115,14 +98,13 @@ describe("lists", () => {
 
   it("hold no secrets, nor does the log of calls; only an export does", async () => {
     const catcher = await startCatcher();
-    const emulator = await start({
+    const { emulator, token } = await ready({
       lifecycle: "instant",
       deliveryUrl: catcher.url,
       webhookSecret: "webhook-5ecret",
       clientSecret: "client-5ecret",
       unspecified: { retrySignature: "frozen", resolveTarget: "event" },
     });
-    const token = await tokenOf(emulator);
     await send(emulator, token);
     await emulator.clock.idle();
     const paths = ["/clients", "/clients/ac_main", "/deliveries", "/requests", "/events", "/messages", "/numbers"];
@@ -167,103 +149,76 @@ describe("a receiver's answer", () => {
   });
 });
 
-describe("clients", () => {
-  it("can be made inactive, and so can their accounts (AUT-5, AUT-6)", async () => {
+describe("clients and numbers", () => {
+  it("change: a client has another status, also one that the specification does not show, and gets no token (TOK-9, TOK-10)", async () => {
     const emulator = await start();
-    const token = await tokenOf(emulator);
-    const whoami = async () => (await call(emulator, "GET", "/api/core/whoami", { token })).status;
-    const patch = (fields: unknown) => control(emulator, "PATCH", "/clients/ac_main", fields);
-    expect((await patch({ status: "INACTIVE" })).body.client.status).toBe("INACTIVE");
-    expect(await whoami()).toBe(401);
-    await patch({ status: "ACTIVE", accountStatus: "INACTIVE" });
-    expect(await whoami()).toBe(401);
-    const { body } = await control(emulator, "GET", "/clients");
-    expect(
-      Object.fromEntries(
-        body.clients.map((c: { apiClientId: string; accountStatus: string }) => [c.apiClientId, c.accountStatus]),
-      ),
-    ).toEqual({
-      ac_main: "INACTIVE",
-      ac_other: "ACTIVE",
-      ac_inactive: "INACTIVE",
-      ac_inactive_account: "INACTIVE",
-    });
-    await patch({ accountStatus: "ACTIVE" });
-    expect(await whoami()).toBe(200);
+    const patch = async (fields: object) => (await control(emulator, "PATCH", "/clients/ac_main", fields)).body.client;
+    for (const fields of [{ status: "INACTIVE" }, { status: "SUSPENDED" }, { accountStatus: "CLOSED" }]) {
+      expect(await patch({ status: "ACTIVE", accountStatus: "ACTIVE", ...fields })).toMatchObject(fields);
+      expect(await tokenOf(emulator)).toBeUndefined();
+    }
+    const { clients } = (await control(emulator, "GET", "/clients")).body;
+    // The inactive client has the same account.
+    const statuses = clients.map((client: { accountStatus: string }) => client.accountStatus);
+    expect(statuses).toEqual(["CLOSED", "ACTIVE", "CLOSED", "INACTIVE"]);
   });
 
-  it("can get another secret and other capabilities; what is given as undefined stays", async () => {
+  it("change: a client has another secret and other capabilities; what is given as undefined stays", async () => {
     const emulator = await start();
     emulator.control.updateClient("ac_main", { clientSecret: "new", capabilities: ["a"], status: undefined });
     expect(await tokenOf(emulator, { clientId: emulator.clientId, clientSecret: "new" })).toEqual(expect.any(String));
     expect(await tokenOf(emulator)).toBeUndefined();
-    expect((await control(emulator, "GET", "/clients/ac_main")).body.client).toMatchObject({
-      status: "ACTIVE",
-      capabilities: ["a"],
-    });
+    const { client } = (await control(emulator, "GET", "/clients/ac_main")).body;
+    expect(client).toMatchObject({ status: "ACTIVE", capabilities: ["a"] });
+  });
+
+  it("change: a number does in what the service's own route cannot; it is listed, and sends nothing (SND-16, UPD-14)", async () => {
+    const { emulator, token } = await ready();
+    const patch = async (fields: object) =>
+      (await control(emulator, "PATCH", "/numbers/num_000001", fields)).body.number;
+    expect(await patch({ status: "PORTING_OUT" })).toMatchObject({ status: "PORTING_OUT" });
+    expect((await call(emulator, "GET", "/api/core/numbers", { token })).body.numbers[0].status).toBe("PORTING_OUT");
+    expect((await send(emulator, token)).status).toBe(400);
+    const fields = { e164: "+12065550199", status: "INACTIVE", apiClientId: "ac_other" };
+    expect(await patch(fields)).toMatchObject(fields);
+    expect((await control(emulator, "GET", "/numbers")).body.numbers).toHaveLength(6);
+    expect((await call(emulator, "GET", "/api/core/whoami", { token })).body.assignedNumbers.total).toBe(4);
   });
 
   it.each([
-    ["/clients/ac_none", {}, 404],
-    ["/clients/ac_main", { status: "" }, 400],
-    ["/clients/ac_main", { status: "no word" }, 400],
-    ["/clients/ac_main", { accountStatus: 1 }, 400],
-    ["/numbers/num_000001", { status: null }, 400],
-    ["/clients/ac_main", { clientSecret: "" }, 400],
-    ["/clients/ac_main", { clientId: "x" }, 400],
-    ["/numbers/num_none", {}, 404],
-    ["/numbers/num_000001", { e164: "12065550101" }, 400],
-    ["/numbers/num_000001", { webhookInboundOverride: "ftp://x" }, 400],
-    ["/numbers/num_000001", { apiClientId: "ac_none" }, 404],
-    ["/numbers/num_000001", { numberId: "num_1" }, 400],
-    ["/numbers/num_000001", [], 400],
-  ])("and numbers refuse PATCH %s %j", async (path, fields, status) => {
+    ["PATCH", "/clients/ac_none", {}, 404],
+    ["PATCH", "/clients/ac_main", { status: "" }, 400],
+    ["PATCH", "/clients/ac_main", { status: "no word" }, 400],
+    ["PATCH", "/clients/ac_main", { accountStatus: 1 }, 400],
+    ["PATCH", "/clients/ac_main", { clientSecret: "" }, 400],
+    ["PATCH", "/clients/ac_main", { clientId: "x" }, 400],
+    ["PATCH", "/numbers/num_none", {}, 404],
+    ["PATCH", "/numbers/num_000001", { status: null }, 400],
+    ["PATCH", "/numbers/num_000001", { e164: "12065550101" }, 400],
+    ["PATCH", "/numbers/num_000001", { webhookInboundOverride: "ftp://x" }, 400],
+    ["PATCH", "/numbers/num_000001", { apiClientId: "ac_none" }, 404],
+    ["PATCH", "/numbers/num_000001", { numberId: "num_1" }, 400],
+    ["PATCH", "/numbers/num_000001", [], 400],
+    ["GET", "/clients/ac_none", undefined, 404],
+    ["GET", "/numbers/num_none", undefined, 404],
+    ["POST", "/numbers", {}, 400],
+    ["POST", "/numbers", { e164: "12065550177" }, 400],
+    ["POST", "/numbers", { e164: "+12065550101" }, 400],
+    ["POST", "/numbers", { e164: "+12065550177", numberId: "num_000001" }, 400],
+    ["POST", "/numbers", { e164: "+12065550177", numberId: "../x" }, 400],
+    ["POST", "/numbers", { e164: "+12065550177", numberId: "__proto__" }, 400],
+    ["POST", "/numbers", { e164: "+12065550177", apiClientId: "ac_none" }, 404],
+    ["POST", "/numbers", { e164: "+12065550177", more: 1 }, 400],
+    ["POST", "/clients", { apiClientId: "ac_main" }, 400],
+    ["POST", "/clients", { clientId: "client_main" }, 400],
+    ["POST", "/clients", { apiClientId: "a/b" }, 400],
+    ["POST", "/clients", { clientSecret: "" }, 400],
+    ["POST", "/clients", { accountId: "acct_main" }, 400],
+  ])("refuse %s %s %j with %s, and stay as they were", async (method, path, fields, status) => {
     const emulator = await start();
     const before = emulator.control.exportState();
-    expect((await control(emulator, "PATCH", path, fields)).status).toBe(status);
+    expect((await control(emulator, method, path, fields)).status).toBe(status);
     expect(emulator.control.exportState()).toEqual(before);
-    expect((await control(emulator, "GET", path)).status).toBe(status === 404 && path.includes("none") ? 404 : 200);
-  });
-});
-
-describe("numbers", () => {
-  it("change in what the service's own route cannot", async () => {
-    const emulator = await start();
-    const fields = { e164: "+12065550199", status: "INACTIVE", apiClientId: "ac_other" };
-    expect((await control(emulator, "PATCH", "/numbers/num_000001", fields)).body.number).toMatchObject(fields);
-    const { body } = await control(emulator, "GET", "/numbers");
-    expect(body.numbers).toHaveLength(6);
-    const token = await tokenOf(emulator);
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).body.assignedNumbers.total).toBe(4);
-  });
-});
-
-describe("a status that the specification does not show", () => {
-  it("can be that of a client: it gets no token, and whoami would say it (AUT-5, TOK-9)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
-    emulator.control.updateClient("ac_main", { status: "SUSPENDED" });
-    expect(await tokenOf(emulator)).toBeUndefined();
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(401);
-    expect((await control(emulator, "GET", "/clients/ac_main")).body.client.status).toBe("SUSPENDED");
-  });
-
-  it("can be that of an account (TOK-10)", async () => {
-    const emulator = await start();
-    expect(emulator.control.updateClient("ac_main", { accountStatus: "CLOSED" }).accountStatus).toBe("CLOSED");
-    expect(await tokenOf(emulator)).toBeUndefined();
-  });
-
-  it("can be that of a number: it is listed, and sends nothing (SND-16, UPD-14)", async () => {
-    const emulator = await start();
-    emulator.control.updateNumber("num_000001", { status: "PORTING_OUT" });
-    const token = await tokenOf(emulator);
-    const { body } = await call(emulator, "GET", "/api/core/numbers", { token });
-    expect(body.numbers[0]).toMatchObject({ numberId: "num_000001", status: "PORTING_OUT" });
-    expect((await send(emulator, token)).status).toBe(400);
-    const again = await start();
-    again.control.importState(emulator.control.exportState());
-    expect(again.control.numbers()[0]?.status).toBe("PORTING_OUT");
   });
 });
 
@@ -280,9 +235,7 @@ describe("a number that is added", () => {
         apiClientId: "ac_main",
       },
     ]);
-    const token = await tokenOf(emulator);
-    expect((await call(emulator, "GET", "/api/core/numbers", { token })).body.numbers).toHaveLength(6);
-    expect((await send(emulator, token, { sendFrom: "num_000007" })).status).toBe(202);
+    expect((await send(emulator, await tokenOf(emulator), { sendFrom: "num_000007" })).status).toBe(202);
     emulator.control.inbound({ to: "+12065550177", from: "+14155550123", body: "hello" });
     await emulator.clock.advance(1_000);
     expect(catcher.caught.map(({ event }) => event.eventType)).toContain("message.inbound");
@@ -292,9 +245,9 @@ describe("a number that is added", () => {
   it("can have everything of its own, and the next ids are free ones", async () => {
     const emulator = await start();
     const own = { numberId: "num_000008", e164: "+12065550178", status: "PORTING", apiClientId: "ac_other" };
-    expect(emulator.control.addNumber({ ...own, campaignRegId: null, smsEnabled: undefined })).toMatchObject({
-      ...own,
-      campaignRegId: null,
+    const given = { ...own, campaignRegId: null };
+    expect(emulator.control.addNumber({ ...given, smsEnabled: undefined })).toMatchObject({
+      ...given,
       smsEnabled: true,
     });
     expect(emulator.control.addNumber({ e164: "+12065550179" }).numberId).toBe("num_000009");
@@ -303,28 +256,11 @@ describe("a number that is added", () => {
   it("is kept in a state, and gone after a reset", async () => {
     const emulator = await start();
     emulator.control.addNumber({ e164: "+12065550177" });
-    const again = await start();
-    again.control.importState(emulator.control.exportState());
-    expect(again.control.numbers()).toHaveLength(7);
-    again.control.reset();
-    expect(again.control.numbers()).toHaveLength(6);
-    expect(again.control.addNumber({ e164: "+12065550177" }).numberId).toBe("num_000007");
-  });
-
-  it.each([
-    [{}, 400],
-    [{ e164: "12065550177" }, 400],
-    [{ e164: "+12065550101" }, 400],
-    [{ e164: "+12065550177", numberId: "num_000001" }, 400],
-    [{ e164: "+12065550177", numberId: "../x" }, 400],
-    [{ e164: "+12065550177", numberId: "__proto__" }, 400],
-    [{ e164: "+12065550177", apiClientId: "ac_none" }, 404],
-    [{ e164: "+12065550177", more: 1 }, 400],
-  ])("refuses %j, and leaves everything as it was", async (number, status) => {
-    const emulator = await start();
-    const before = emulator.control.exportState();
-    expect((await control(emulator, "POST", "/numbers", number)).status).toBe(status);
-    expect(emulator.control.exportState()).toEqual(before);
+    emulator.control.importState(emulator.control.exportState());
+    expect(emulator.control.numbers()).toHaveLength(7);
+    emulator.control.reset();
+    expect(emulator.control.numbers()).toHaveLength(6);
+    expect(emulator.control.addNumber({ e164: "+12065550177" }).numberId).toBe("num_000007");
   });
 });
 
@@ -343,15 +279,13 @@ describe("a client that is added", () => {
         clientSecret: expect.stringMatching(/^[0-9a-f]{24,}$/),
       },
     ]);
-    const { clientId } = body.client;
-    const token = await tokenOf(emulator, { clientId, clientSecret: body.clientSecret });
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).body).toMatchObject({
-      apiClientId: "ac_000005",
-    });
-    expect((await call(emulator, "GET", "/api/core/webhooks", { token })).status).toBe(200);
+    const { clientSecret } = body;
+    const token = await tokenOf(emulator, { clientId: body.client.clientId, clientSecret });
+    const got = async (path: string) => (await call(emulator, "GET", `/api/core/${path}`, { token })).body;
+    expect(await got("whoami")).toMatchObject({ apiClientId: "ac_000005" });
+    expect(await got("webhooks")).toMatchObject({ defaults: {} });
     emulator.control.addNumber({ e164: "+12065550177", apiClientId: "ac_000005" });
     expect((await send(emulator, token, { sendFrom: "num_000007" })).status).toBe(202);
-    // Its account is no other client's.
     emulator.control.updateClient("ac_000005", { accountStatus: "INACTIVE" });
     expect(await tokenOf(emulator)).toEqual(expect.any(String));
   });
@@ -359,41 +293,24 @@ describe("a client that is added", () => {
   it("can have everything of its own, and is the same for the same seed", async () => {
     const own = { apiClientId: "tenant-a", clientId: "tenant a", clientSecret: "s", name: "A", capabilities: ["x"] };
     const [one, two] = [await start(), await start()];
-    expect(one.control.addClient({ ...own, status: "PAUSED", accountStatus: "CLOSED" })).toMatchObject({
-      ...own,
-      ...{ status: "PAUSED", accountStatus: "CLOSED" },
-    });
+    const given = { ...own, status: "PAUSED", accountStatus: "CLOSED" };
+    expect(one.control.addClient(given)).toMatchObject(given);
     two.control.addClient(own);
     expect(one.control.addClient().clientSecret).toBe(two.control.addClient().clientSecret);
   });
-
-  it.each([
-    [{ apiClientId: "ac_main" }, 400],
-    [{ clientId: "client_main" }, 400],
-    [{ apiClientId: "a/b" }, 400],
-    [{ clientSecret: "" }, 400],
-    [{ accountId: "acct_main" }, 400],
-  ])("refuses %j, and leaves everything as it was", async (client, status) => {
-    const emulator = await start();
-    const before = emulator.control.exportState();
-    expect((await control(emulator, "POST", "/clients", client)).status).toBe(status);
-    expect(emulator.control.exportState()).toEqual(before);
-  });
 });
 
-describe("tokens", () => {
-  it("are revoked all, or one client's", async () => {
-    const emulator = await start();
-    await tokenOf(emulator);
-    await tokenOf(emulator);
-    const token = await tokenOf(emulator, emulator.fixtures.clients.other);
-    const revoke = (body?: unknown) => control(emulator, "POST", "/tokens/revoke", body);
-    expect((await revoke({ apiClientId: "ac_main" })).body).toEqual({ revoked: 2 });
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
-    expect((await revoke({ apiClientId: "ac_none" })).status).toBe(404);
-    expect((await revoke()).body).toEqual({ revoked: 1 });
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(401);
-  });
+it("tokens are revoked all, or one client's", async () => {
+  const emulator = await start();
+  await tokenOf(emulator);
+  await tokenOf(emulator);
+  const token = await tokenOf(emulator, emulator.fixtures.clients.other);
+  const revoke = (body?: unknown) => control(emulator, "POST", "/tokens/revoke", body);
+  expect((await revoke({ apiClientId: "ac_main" })).body).toEqual({ revoked: 2 });
+  expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
+  expect((await revoke({ apiClientId: "ac_none" })).status).toBe(404);
+  expect((await revoke()).body).toEqual({ revoked: 1 });
+  expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(401);
 });
 
 describe("the clock", () => {

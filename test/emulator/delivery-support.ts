@@ -1,6 +1,7 @@
 /** What the tests of deliveries share: an emulator whose webhooks are caught, and signatures made without our own code. */
 import { execFileSync } from "node:child_process";
 import { createHmac } from "node:crypto";
+import { expect } from "vitest";
 import type { Delivery, Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 import { type Called, type Catcher, type Caught, call, start, startCatcher, tokenOf } from "./support.ts";
 
@@ -61,6 +62,11 @@ export function opensslMac(key: Buffer, caught: Caught): string {
   const keyed = ["-mac", "HMAC", "-macopt", `hexkey:${key.toString("hex")}`];
   const output = execFileSync("openssl", ["dgst", "-sha256", ...keyed], { input }).toString();
   return output.trim().split("= ").at(-1) ?? "";
+}
+
+/** It is signed with this secret, in hex. */
+export function expectSigned(caught: Caught | undefined, secret: string | Buffer = SECRET): void {
+  expect(signatureOf(caught)).toBe(mac(secret, caught).toString("hex"));
 }
 
 export const signatureOf = (caught: Caught | undefined) => caught?.headers["x-service-signature"];

@@ -13,107 +13,66 @@ const guards = {
   "everything open": createEgressGuard({ allowPrivateTargets: ALL_PRIVATE, allowPublicTargets: true }),
 };
 
+const words = (text: string): string[] => text.trim().split(/\s+/);
+
 /** Hosts by what they are, in every spelling that a URL knows; and under which of the four guards they are reached. */
 const HOSTS: readonly (readonly [what: string, reached: readonly boolean[], hosts: readonly string[]])[] = [
   [
     "loopback",
     [true, true, true, true],
-    [
-      ...["127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7F.1", "0177.0.0.1", "017700000001"],
-      ...["127.0.0.1.", "127.255.255.254", "127%2e0%2e0%2e1", "%31%32%37.0.0.1", "１２７.0.0.1", "127。0。0。1"],
-      ...["[::1]", "[0:0:0:0:0:0:0:1]", "[0000::0001]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::FFFF:7F00:0001]"],
-    ],
+    words(`127.0.0.1 127.1 127.0.1 2130706433 0x7f000001 0x7F.1 0177.0.0.1 017700000001 127.0.0.1. 127.255.255.254
+      127%2e0%2e0%2e1 %31%32%37.0.0.1 １２７.0.0.1 127。0。0。1 [::1] [0:0:0:0:0:0:0:1] [0000::0001] [::ffff:127.0.0.1]
+      [::ffff:7f00:1] [::FFFF:7F00:0001]`),
   ],
   [
     "a private address inside the opened range",
     [false, true, false, true],
-    [
-      ...["10.1.2.3", "167838211", "0xa010203", "012.1.2.3", "10.66051", "10.1.2.3.", "[::ffff:10.1.2.3]"],
-      ...["[::ffff:a01:203]", "[fd12::1]", "[fd12:3456:789a::1]"],
-    ],
+    words(`10.1.2.3 167838211 0xa010203 012.1.2.3 10.66051 10.1.2.3. [::ffff:10.1.2.3] [::ffff:a01:203] [fd12::1]
+      [fd12:3456:789a::1]`),
   ],
   [
     "a private address outside of it",
     [false, false, false, true],
-    [
-      ...[
-        "10.0.0.1",
-        "10.2.0.0",
-        "167772161",
-        "172.16.0.1",
-        "172.31.255.255",
-        "192.168.1.1",
-        "3232235777",
-        "100.64.0.1",
-      ],
-      ...["[::ffff:192.168.1.1]", "[fd13::1]", "[fc00::1]"],
-    ],
+    words(`10.0.0.1 10.2.0.0 167772161 172.16.0.1 172.31.255.255 192.168.1.1 3232235777 100.64.0.1
+      [::ffff:192.168.1.1] [fd13::1] [fc00::1]`),
   ],
   [
     "a public address",
     [false, false, true, true],
-    [
-      ...[
-        "8.8.8.8",
-        "134744072",
-        "0x08080808",
-        "010.010.010.010",
-        "8.526344",
-        "8.8.8.8.",
-        "172.32.0.1",
-        "172.15.255.255",
-      ],
-      ...["[::ffff:8.8.8.8]", "[2606:4700:4700::1111]", "[64:ff9b::8.8.8.8]", "[2002:808:808::1]", "100.128.0.1"],
-    ],
+    words(`8.8.8.8 134744072 0x08080808 010.010.010.010 8.526344 8.8.8.8. 172.32.0.1 172.15.255.255 [::ffff:8.8.8.8]
+      [2606:4700:4700::1111] [64:ff9b::8.8.8.8] [2002:808:808::1] 100.128.0.1`),
   ],
   [
     "a metadata address",
     [false, false, false, false],
-    [
-      ...["169.254.169.254", "2852039166", "0xa9fea9fe", "0xA9.0xFE.0xA9.0xFE", "0251.0376.0251.0376", "169.254.43518"],
-      ...["169.16689662", "169.254.169.254.", "169%2e254.169.254", "①⑥⑨.254.169.254", "169.254.170.2"],
-      ...["[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "[64:ff9b::169.254.169.254]", "[64:ff9b:1::a9fe:a9fe]"],
-      ...["[2002:a9fe:a9fe::1]", "[::ffff:0:a9fe:a9fe]", "[::a9fe:a9fe]", "[::169.254.169.254]"],
-      ...["100.100.100.200", "1684301000", "0144.100.100.200", "[::ffff:100.100.100.200]", "[64:ff9b::6464:64c8]"],
-      ...["[2002:6464:64c8::]", "168.63.129.16", "[::ffff:168.63.129.16]", "[64:ff9b::168.63.129.16]", "192.0.0.192"],
-      ...["[2002:a83f:8110::]", "[fd00:ec2::254]", "[fd00:0ec2:0:0:0:0:0:0254]", "[fd00:ec2::23]", "[fd20:ce::254]"],
-    ],
+    words(`169.254.169.254 2852039166 0xa9fea9fe 0xA9.0xFE.0xA9.0xFE 0251.0376.0251.0376 169.254.43518 169.16689662
+      169.254.169.254. 169%2e254.169.254 ①⑥⑨.254.169.254 169.254.170.2 [::ffff:169.254.169.254] [::ffff:a9fe:a9fe]
+      [64:ff9b::169.254.169.254] [64:ff9b:1::a9fe:a9fe] [2002:a9fe:a9fe::1] [::ffff:0:a9fe:a9fe] [::a9fe:a9fe]
+      [::169.254.169.254] 100.100.100.200 1684301000 0144.100.100.200 [::ffff:100.100.100.200] [64:ff9b::6464:64c8]
+      [2002:6464:64c8::] 168.63.129.16 [::ffff:168.63.129.16] [64:ff9b::168.63.129.16] 192.0.0.192 [2002:a83f:8110::]
+      [fd00:ec2::254] [fd00:0ec2:0:0:0:0:0:0254] [fd00:ec2::23] [fd20:ce::254]`),
   ],
   [
     "a link-local address",
     [false, false, false, false],
-    ["169.254.0.1", "169.254.255.255", "[fe80::1]", "[febf:ffff::1]", "[::ffff:169.254.0.1]", "[fec0::1]"],
+    words("169.254.0.1 169.254.255.255 [fe80::1] [febf:ffff::1] [::ffff:169.254.0.1] [fec0::1]"),
   ],
   [
     "no address of one machine",
     [false, false, false, false],
-    [
-      ...[
-        "0.0.0.0",
-        "0",
-        "0x0",
-        "0.1.2.3",
-        "[::]",
-        "[::ffff:0.0.0.0]",
-        "[::ffff:0:0]",
-        "255.255.255.255",
-        "4294967295",
-      ],
-      ...["224.0.0.1", "239.255.255.255", "[ff02::1]", "[ff0e::1]", "[::ffff:224.0.0.1]", "240.0.0.1"],
-    ],
+    words(`0.0.0.0 0 0x0 0.1.2.3 [::] [::ffff:0.0.0.0] [::ffff:0:0] 255.255.255.255 4294967295 224.0.0.1
+      239.255.255.255 [ff02::1] [ff0e::1] [::ffff:224.0.0.1] 240.0.0.1`),
   ],
   [
     "an address for documents, tests or tunnels",
     [false, false, false, false],
-    [
-      ...["192.0.2.1", "198.51.100.7", "203.0.113.9", "198.18.0.1", "[2001:db8::1]", "[100::1]", "[::ffff:192.0.2.1]"],
-      ...["[2001:0:4136:e378:8000:63bf:3fff:fdd2]", "[::808:808]", "[::7f00:1]", "[64:ff9b:1::808:808]"],
-    ],
+    words(`192.0.2.1 198.51.100.7 203.0.113.9 198.18.0.1 [2001:db8::1] [100::1] [::ffff:192.0.2.1]
+      [2001:0:4136:e378:8000:63bf:3fff:fdd2] [::808:808] [::7f00:1] [64:ff9b:1::808:808]`),
   ],
   [
     "a tunnel to loopback or to a private network",
     [false, false, false, false],
-    ["[64:ff9b::127.0.0.1]", "[64:ff9b::10.1.2.3]", "[2002:7f00:1::1]", "[2002:a01:203::1]", "[::ffff:0:7f00:1]"],
+    words("[64:ff9b::127.0.0.1] [64:ff9b::10.1.2.3] [2002:7f00:1::1] [2002:a01:203::1] [::ffff:0:7f00:1]"),
   ],
 ];
 
@@ -121,16 +80,14 @@ describe("createEgressGuard()", () => {
   describe.each(Object.entries(guards).map(([name, guard], index) => ({ name, guard, index })))(
     "with $name",
     ({ guard, index }) => {
-      it.each(HOSTS.map(([what, reached, hosts]) => ({ what, reached: reached[index], hosts })))(
-        "reaches $what: $reached",
-        ({ hosts, reached }) => {
-          for (const host of hosts) {
-            for (const url of [`http://${host}/hooks`, `https://${host}:8443/hooks`, `HTTP://${host}`]) {
-              expect([url, guard.refusalOf(url) === null]).toEqual([url, reached]);
-            }
+      const rows = HOSTS.map(([what, reached, hosts]) => ({ what, reached: reached[index], hosts }));
+      it.each(rows)("reaches $what: $reached", ({ hosts, reached }) => {
+        for (const host of hosts) {
+          for (const url of [`http://${host}/hooks`, `https://${host}:8443/hooks`, `HTTP://${host}`]) {
+            expect([url, guard.refusalOf(url) === null]).toEqual([url, reached]);
           }
-        },
-      );
+        }
+      });
 
       it("decides an address as it decides the URL that holds it", () => {
         for (const [, reached, hosts] of HOSTS) {
@@ -156,13 +113,10 @@ describe("createEgressGuard()", () => {
         expect(guard.refusalOf(url)).toBe(reason);
       });
 
-      it.each(["localhost", "localhost.", "receiver.test", "metadata.google.internal", "127.0.0.1.nip.io"])(
-        "leaves %s to its look-up",
-        (name) => {
-          expect(guard.refusalOf(`http://${name}/`)).toBeNull();
-          expect(guard.isAddressAllowed(name)).toBe(false);
-        },
-      );
+      it.each(["localhost", "metadata.google.internal", "127.0.0.1.nip.io"])("leaves %s to its look-up", (name) => {
+        expect(guard.refusalOf(`http://${name}/`)).toBeNull();
+        expect(guard.isAddressAllowed(name)).toBe(false);
+      });
 
       it("takes nothing for an address that is none", () => {
         for (const text of ["", " ", "127.0.0.1 ", "127.0.0.1:80", "[::1]", "127.1", "0x7f000001", "2130706433"]) {
@@ -171,26 +125,16 @@ describe("createEgressGuard()", () => {
       });
 
       it.each([
-        ["::127.0.0.1", false],
-        ["::10.0.0.1", false],
-        ["::10.1.2.3", false],
-        ["::8.8.8.8", false],
-        ["::169.254.169.254", false],
-        ["0::127.0.0.1", false],
-        ["::0.0.0.1", true],
-        ["::ffff:127.0.0.1", true],
-        ["0:0:0:0:0:FFFF:127.0.0.1", true],
-        ["::ffff:169.254.169.254", false],
-        ["::ffff:0:127.0.0.1", false],
-        ["64:ff9b::127.0.0.1", false],
-        ["::127.0.0.1%lo", false],
+        ...words(
+          "::127.0.0.1 ::10.0.0.1 ::10.1.2.3 ::8.8.8.8 ::169.254.169.254 0::127.0.0.1 ::127.0.0.1%lo fe80::1%eth0",
+        )
+          .concat(words("::ffff:169.254.169.254 ::ffff:0:127.0.0.1 64:ff9b::127.0.0.1"))
+          .map((address) => [address, false] as const),
+        ...words("::0.0.0.1 ::ffff:127.0.0.1 0:0:0:0:0:FFFF:127.0.0.1 ::1%lo").map(
+          (address) => [address, true] as const,
+        ),
       ])("takes %s, as look-ups and sockets write it, for the address that it is: %s", (address, allowed) => {
         expect(guard.isAddressAllowed(address)).toBe(allowed);
-      });
-
-      it("looks at an address, not at its zone", () => {
-        expect(guard.isAddressAllowed("::1%lo")).toBe(true);
-        expect(guard.isAddressAllowed("fe80::1%eth0")).toBe(false);
       });
     },
   );

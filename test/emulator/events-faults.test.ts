@@ -81,35 +81,6 @@ describe("a fault on an event", () => {
     expect(added(extra, plain).concat(added(extra.data, plain.data))).toEqual([]);
     expect(parseEvent(catcher.caught[1]?.raw)).toMatchObject({ ok: true });
   });
-
-  it("adds up with others", async () => {
-    const { emulator, token, types, catcher } = await ready({ type: "duplicate" }, "message.queued");
-    emulator.control.faults.add({
-      match: { webhook: true, eventType: "message.queued" },
-      action: { type: "extraFields" },
-    });
-    emulator.control.faults.add({
-      match: { webhook: true, eventType: "message.queued" },
-      action: { type: "unknownEventType" },
-    });
-    emulator.control.faults.add({
-      match: { webhook: true, eventType: "message.queued" },
-      action: { type: "delay", ms: 20_000 },
-    });
-    await send(emulator, token);
-    await emulator.clock.advance(20_000);
-    expect(types()).toEqual(["message.sent", "message.delivery", "message.buffered", "message.buffered"]);
-    expect(catcher.caught[3]?.event).toMatchObject({ schemaVersion: "0.3.0", eventType: "message.buffered" });
-  });
-
-  it("plays on a customer's message as well", async () => {
-    const catcher = await startCatcher();
-    const match = { webhook: true, eventType: "message.inbound" } as const;
-    const emulator = await start({ inboundUrl: catcher.url, faults: [{ match, action: { type: "duplicate" } }] });
-    emulator.control.inbound({ to: "num_000001", from: "+14155550123", body: "x" });
-    await emulator.clock.idle();
-    expect(catcher.caught).toHaveLength(2);
-  });
 });
 
 describe("the fault eventBeforeResponse", () => {

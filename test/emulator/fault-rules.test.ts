@@ -1,7 +1,6 @@
 /** What a fault rule may look like, and what its writer is told when it is something else. */
-import { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { addEmulatorFlags, emulatorInput } from "../../src/cli/emulator-options.ts";
+import { API_ACTIONS } from "../../src/emulator/faults.ts";
 import { createEmulator, type FaultRule } from "../../src/emulator/index.ts";
 import { control } from "./control-support.ts";
 import { start } from "./support.ts";
@@ -9,132 +8,84 @@ import { start } from "./support.ts";
 const WHOAMI = "GET /api/core/whoami";
 const CALL = { match: { route: WHOAMI }, action: { type: "truncate" } };
 const DROP = { match: { eventType: "message.sent" }, action: { type: "drop" } } as const;
-const SHAPE =
-  'A fault rule takes { match: { route } or { webhook: true, eventType, messageId }, action: { type, … } }, and "times" or "probability".';
+const TAKES =
+  ' takes { match: { route } or { webhook: true, eventType, messageId }, action: { type, … } }, and "times" or "probability".';
 const PART = '"eventType", "messageId" or "webhook": true.';
 
 const onCall = (type: string, fields = {}) => ({ ...CALL, action: { type, ...fields } });
 const onEvent = (type: string, fields = {}) => ({ ...DROP, action: { type, ...fields } });
+const onMatch = (match: object) => ({ ...DROP, match });
 
-/** A rule that does not fit, and all that is said about it. */
-const REFUSED: readonly (readonly [rule: unknown, message: string])[] = [
-  [{}, SHAPE],
-  [{ match: DROP.match }, SHAPE],
-  [{ ...DROP, match: "message.sent" }, SHAPE],
-  [{ ...DROP, match: [] }, SHAPE],
-  [{ ...DROP, action: "drop" }, SHAPE],
-  [{ ...DROP, action: {} }, SHAPE],
-  [{ ...DROP, action: { type: 1 } }, SHAPE],
-  [{ ...DROP, time: 1 }, 'A fault rule has no field "time". Did you mean "times"?'],
-  [{ ...DROP, often: 3 }, 'A fault rule has no field "often". Known: match, action, times, probability.'],
-  [{ mach: DROP.match, action: DROP.action }, 'A fault rule has no field "mach". Did you mean "match"?'],
+/** A field of a rule, and of what kind it must be. */
+const must = (field: string, what: string, is: string) => `'s "${field}" must be ${what}; it ${is}.`;
+const whole = (field: string, least: number, most: number, is: string) =>
+  must(field, `a whole number from ${least} to ${most}`, is);
+const text = (field: string, most: number, is: string) => must(field, `a text of 1 to ${most} characters`, is);
+const noField = (what: string, name: string, way: string) => `${what} has no field "${name}". ${way}`;
+const noAction = (name: string, where: string, way: string) => ` has no action "${name}" for ${where}${way}`;
+const meant = (name: string) => `Did you mean "${name}"?`;
+const KNOWN = "Known: match, action, times, probability.";
+const ASCII = must("action.value", "printable ASCII without spaces around it", "is another text");
+
+/** A rule that does not fit, and what is said about it, behind "A fault rule". */
+const REFUSED: readonly (readonly [rule: unknown, rest: string])[] = [
+  [{}, TAKES],
+  [{ match: DROP.match }, TAKES],
+  [{ ...DROP, match: "message.sent" }, TAKES],
+  [{ ...DROP, match: [] }, TAKES],
+  [{ ...DROP, action: "drop" }, TAKES],
+  [{ ...DROP, action: {} }, TAKES],
+  [{ ...DROP, action: { type: 1 } }, TAKES],
+  [{ ...DROP, time: 1 }, noField("", "time", meant("times"))],
+  [{ ...DROP, often: 3 }, noField("", "often", KNOWN)],
+  [{ mach: DROP.match, action: DROP.action }, noField("", "mach", meant("match"))],
+  [{ ...DROP, [`\n${"y".repeat(99)}`]: 1 }, noField("", `\\n${"y".repeat(62)}…`, KNOWN)],
+  [onMatch({ event: "x" }), noField(`'s "match"`, "event", "Known: route, webhook, eventType, messageId.")],
+  [onMatch({ rout: WHOAMI }), noField(`'s "match"`, "rout", meant("route"))],
+  [onMatch({ messageID: "msg_1", webhook: true }), noField(`'s "match"`, "messageID", meant("messageId"))],
+  [onMatch({}), `'s "match" must have "route", for API calls, or, for webhooks, ${PART}`],
   [
-    { match: { event: "message.sent" }, action: DROP.action },
-    `A fault rule's "match" has no field "event". Known: route, webhook, eventType, messageId.`,
+    onMatch({ route: WHOAMI, webhook: true }),
+    `'s "match" has either "route", for API calls, or, for webhooks, ${PART}`,
   ],
-  [
-    { match: { rout: WHOAMI }, action: { type: "truncate" } },
-    `A fault rule's "match" has no field "rout". Did you mean "route"?`,
-  ],
-  [
-    { match: { messageID: "msg_1", webhook: true }, action: DROP.action },
-    `A fault rule's "match" has no field "messageID". Did you mean "messageId"?`,
-  ],
-  [
-    { match: {}, action: DROP.action },
-    `A fault rule's "match" must have "route", for API calls, or, for webhooks, ${PART}`,
-  ],
-  [
-    { match: { route: WHOAMI, webhook: true }, action: { type: "truncate" } },
-    `A fault rule's "match" has either "route", for API calls, or, for webhooks, ${PART}`,
-  ],
-  [{ ...DROP, match: { webhook: false } }, `A fault rule's "match.webhook" must be true; it is false.`],
-  [
-    { ...DROP, match: { eventType: "" } },
-    `A fault rule's "match.eventType" must be a text of 1 to 512 characters; it is empty.`,
-  ],
-  [
-    { ...DROP, match: { messageId: 7 } },
-    `A fault rule's "match.messageId" must be a text of 1 to 512 characters; it is 7.`,
-  ],
-  [
-    { ...CALL, match: { route: ["x"] } },
-    `A fault rule's "match.route" must be a text of 1 to 200 characters; it is a list.`,
-  ],
-  [
-    { ...CALL, match: { route: "x".repeat(201) } },
-    `A fault rule's "match.route" must be a text of 1 to 200 characters; it has 201.`,
-  ],
-  [
-    { ...CALL, match: { route: "GET /api/core/whoam" } },
-    `A fault rule matches no route "GET /api/core/whoam". Did you mean "GET /api/core/whoami"?`,
-  ],
-  [onEvent("dorp"), 'A fault rule has no action "dorp" for webhooks. Did you mean "drop"?'],
-  [onEvent("duplicate!"), 'A fault rule has no action "duplicate!" for webhooks. Did you mean "duplicate"?'],
-  [
-    onEvent("truncate"),
-    'A fault rule has no action "truncate" for webhooks, only for API calls, which "match.route" names.',
-  ],
-  [onCall("drop"), 'A fault rule has no action "drop" for API calls, only for webhooks.'],
-  [
-    onCall("explode"),
-    'A fault rule has no action "explode" for API calls. Known: status, delay, reset, truncate, badGateway, revokeToken.',
-  ],
-  [onEvent("drop", { ms: 1 }), `A fault rule's action "drop" has no field "ms"; it takes none.`],
-  [onEvent("delay", { sm: 1 }), `A fault rule's action "delay" has no field "sm". Did you mean "ms"?`],
-  [onEvent("missingHeader", { ms: 1 }), `A fault rule's action "missingHeader" has no field "ms". Known: header.`],
-  [onEvent("delay"), `A fault rule's "action.ms" must be a whole number from 1 to 86400000; it is missing.`],
-  [onCall("delay"), `A fault rule's "action.ms" must be a whole number from 0 to 600000; it is missing.`],
-  [onCall("delay", { ms: "5" }), `A fault rule's "action.ms" must be a whole number from 0 to 600000; it is a text.`],
-  [onCall("delay", { ms: 0.5 }), `A fault rule's "action.ms" must be a whole number from 0 to 600000; it is 0.5.`],
-  [
-    onCall("delay", { ms: 600_001 }),
-    `A fault rule's "action.ms" must be a whole number from 0 to 600000; it is 600001.`,
-  ],
-  [
-    onEvent("staleTimestamp", { ms: null }),
-    `A fault rule's "action.ms" must be a whole number from 1 to 31557600000; it is null.`,
-  ],
-  [
-    onEvent("dribble", { ms: {} }),
-    `A fault rule's "action.ms" must be a whole number from 1 to 60000; it is an object.`,
-  ],
-  [
-    onCall("status", { status: 200 }),
-    `A fault rule's "action.status" must be a whole number from 400 to 599; it is 200.`,
-  ],
-  [
-    onCall("status", { status: 500, retryAfterSeconds: -1 }),
-    `A fault rule's "action.retryAfterSeconds" must be a whole number from 0 to 86400; it is -1.`,
-  ],
-  [
-    onCall("status", { status: 500, code: true }),
-    `A fault rule's "action.code" must be a text of 1 to 64 characters; it is true.`,
-  ],
-  [onCall("reset", { when: "later" }), `A fault rule's "action.when" must be "before" or "after"; it is another text.`],
-  [
-    onEvent("missingHeader", { header: 1 }),
-    `A fault rule's "action.header" must be "timestamp" or "signature"; it is 1.`,
-  ],
-  ...["text/plain\r\nx-more: 1", "text/pläin", "a\0", " a/b", "a/b ", "\ta/b"].map((value) => {
-    const message = `A fault rule's "action.value" must be printable ASCII without spaces around it; it is another text.`;
-    return [onEvent("contentType", { value }), message] as const;
-  }),
-  [
-    onEvent("contentType", { value: "a".repeat(129) }),
-    `A fault rule's "action.value" must be a text of 1 to 128 characters; it has 129.`,
-  ],
-  [{ ...DROP, times: 0 }, `A fault rule's "times" must be a whole number from 1 to 1000000; it is 0.`],
-  [{ ...DROP, probability: 1.1 }, `A fault rule's "probability" must be a number from 0 to 1; it is 1.1.`],
-  [{ ...DROP, probability: -1 }, `A fault rule's "probability" must be a number from 0 to 1; it is -1.`],
-  [
-    { ...DROP, [`\n${"y".repeat(99)}`]: 1 },
-    `A fault rule has no field "\\n${"y".repeat(62)}…". Known: match, action, times, probability.`,
-  ],
+  [onMatch({ webhook: false }), must("match.webhook", "true", "is false")],
+  [onMatch({ eventType: "" }), text("match.eventType", 512, "is empty")],
+  [onMatch({ messageId: 7 }), text("match.messageId", 512, "is 7")],
+  [{ ...CALL, match: { route: ["x"] } }, text("match.route", 200, "is a list")],
+  [{ ...CALL, match: { route: "x".repeat(201) } }, text("match.route", 200, "has 201")],
+  [{ ...CALL, match: { route: "GET /api/core/whoam" } }, ` matches no route "GET /api/core/whoam". ${meant(WHOAMI)}`],
+  [onEvent("dorp"), noAction("dorp", "webhooks", `. ${meant("drop")}`)],
+  [onEvent("duplicate!"), noAction("duplicate!", "webhooks", `. ${meant("duplicate")}`)],
+  [onEvent("truncate"), noAction("truncate", "webhooks", ', only for API calls, which "match.route" names.')],
+  [onCall("drop"), noAction("drop", "API calls", ", only for webhooks.")],
+  [onCall("explode"), noAction("explode", "API calls", `. Known: ${[...API_ACTIONS.keys()].join(", ")}.`)],
+  [onEvent("drop", { ms: 1 }), `'s action "drop" has no field "ms"; it takes none.`],
+  [onEvent("delay", { sm: 1 }), noField(`'s action "delay"`, "sm", meant("ms"))],
+  [onEvent("missingHeader", { ms: 1 }), noField(`'s action "missingHeader"`, "ms", "Known: header.")],
+  [onEvent("delay"), whole("action.ms", 1, 86_400_000, "is missing")],
+  [onCall("delay"), whole("action.ms", 0, 600_000, "is missing")],
+  [onCall("delay", { ms: "5" }), whole("action.ms", 0, 600_000, "is a text")],
+  [onCall("delay", { ms: 0.5 }), whole("action.ms", 0, 600_000, "is 0.5")],
+  [onCall("delay", { ms: 600_001 }), whole("action.ms", 0, 600_000, "is 600001")],
+  [onEvent("staleTimestamp", { ms: null }), whole("action.ms", 1, 31_557_600_000, "is null")],
+  [onEvent("dribble", { ms: {} }), whole("action.ms", 1, 60_000, "is an object")],
+  [onCall("status", { status: 200 }), whole("action.status", 400, 599, "is 200")],
+  [onCall("status", { status: 500, retryAfterSeconds: -1 }), whole("action.retryAfterSeconds", 0, 86_400, "is -1")],
+  [onCall("status", { status: 500, code: true }), text("action.code", 64, "is true")],
+  [onCall("reset", { when: "later" }), must("action.when", '"before" or "after"', "is another text")],
+  [onEvent("missingHeader", { header: 1 }), must("action.header", '"timestamp" or "signature"', "is 1")],
+  ...["text/plain\r\nx-more: 1", "text/pläin", "a\0", " a/b", "a/b ", "\ta/b"].map(
+    (value) => [onEvent("contentType", { value }), ASCII] as const,
+  ),
+  [onEvent("contentType", { value: "a".repeat(129) }), text("action.value", 128, "has 129")],
+  [{ ...DROP, times: 0 }, whole("times", 1, 1_000_000, "is 0")],
+  [{ ...DROP, probability: 1.1 }, must("probability", "a number from 0 to 1", "is 1.1")],
+  [{ ...DROP, probability: -1 }, must("probability", "a number from 0 to 1", "is -1")],
 ];
 
 describe("a fault rule that does not fit", () => {
-  it.each(REFUSED)("is refused: %j", async (rule, message) => {
+  it.each(REFUSED)("is refused: %j", async (rule, rest) => {
+    const message = `A fault rule${rest}`;
     const emulator = await start();
     const answer = await control(emulator, "POST", "/faults", rule);
     expect([answer.status, answer.body]).toEqual([400, { error: { code: "INVALID_REQUEST", message } }]);
@@ -147,7 +98,7 @@ describe("a fault rule that does not fit", () => {
 
   it.each([[null], ["drop"], [7], [[]], [undefined]])("is no object: %j", async (rule) => {
     const emulator = await start();
-    expect(() => emulator.control.faults.add(rule as unknown as FaultRule)).toThrow(SHAPE);
+    expect(() => emulator.control.faults.add(rule as unknown as FaultRule)).toThrow(`A fault rule${TAKES}`);
     const answer = await control(emulator, "POST", "/faults", JSON.stringify(rule));
     expect(answer.status).toBe(400);
   });
@@ -158,10 +109,8 @@ describe("a fault rule that does not fit", () => {
     [null, "null"],
   ])("is no list of them: %j", async (faults, kind) => {
     const message = `Option "faults" must be a list of fault rules; it is ${kind}.`;
-    await expect(createEmulator({ faults: faults as never })).rejects.toMatchObject({
-      code: "invalid_option",
-      message,
-    });
+    const refused = { code: "invalid_option", message };
+    await expect(createEmulator({ faults: faults as never })).rejects.toMatchObject(refused);
   });
 
   it("is measured only where that is cheap", async () => {
@@ -187,11 +136,7 @@ describe("a fault rule for webhooks", () => {
   it.each(rules)("names webhooks by any of what they have: $match", async (rule) => {
     const emulator = await start({ faults: [rule] });
     expect((await control(emulator, "POST", "/faults", rule)).status).toBe(200);
-    const command = addEmulatorFlags(new Command("emulator")).exitOverride();
-    const { options } = emulatorInput(command.parse(["--fault", JSON.stringify(rule)], { from: "user" }));
-    const { faults = [] } = options;
-    emulator.control.faults.add(faults[0] as FaultRule);
-    expect(emulator.control.faults.list().map((one) => one.rule)).toEqual([rule, rule, rule]);
+    expect(emulator.control.faults.list().map((one) => one.rule)).toEqual([rule, rule]);
   });
 
   it("tells apart by its match the action that calls have as well", async () => {

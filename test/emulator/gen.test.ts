@@ -1,9 +1,8 @@
 /** What holds on all routes: shapes, unknown paths, bodies, request ids (GEN). */
 import { describe, expect, it } from "vitest";
-import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
-import { type Called, call, send, start, tokenOf } from "./support.ts";
+import type { Emulator } from "../../src/emulator/index.ts";
+import { type Called, call, ready, send, start, startAgain, tokenOf } from "./support.ts";
 
-const SEARCH = "/api/core/numbers/search";
 const INBOUND = "/api/core/webhooks/inbound";
 
 function refuses({ status, body, headers }: Called, expected: number, code: string): void {
@@ -16,33 +15,7 @@ function refuses({ status, body, headers }: Called, expected: number, code: stri
   expect(headers.get("content-type")).toBe("application/json");
 }
 
-async function ready(options = {}): Promise<{ emulator: Emulator; token: string }> {
-  const emulator = await start(options);
-  return { emulator, token: await tokenOf(emulator) };
-}
-
 describe("answers of core routes", () => {
-  it("are JSON, and say so (GEN-1)", async () => {
-    const { emulator, token } = await ready();
-    for (const path of ["/api/core/whoami", "/api/core/webhooks", "/api/core/numbers"]) {
-      const { status, headers, text } = await call(emulator, "GET", path, { token });
-      expect(status).toBe(200);
-      expect(headers.get("content-type")).toBe("application/json");
-      expect(headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
-    }
-  });
-
-  it("wrap every failure, whatever its status (GEN-2)", async () => {
-    const { emulator, token } = await ready();
-    refuses(await call(emulator, "GET", "/api/core/whoami"), 401, "UNAUTHORIZED");
-    refuses(await call(emulator, "POST", SEARCH, { token, body: { nxx: "555" } }), 400, "INVALID_REQUEST");
-    refuses(await call(emulator, "PATCH", "/api/core/numbers/none", { token, body: {} }), 404, "NOT_FOUND");
-    const foreign = `/api/core/numbers/${emulator.fixtures.numbers.foreign}`;
-    refuses(await call(emulator, "PATCH", foreign, { token, body: {} }), 403, "FORBIDDEN");
-    await send(emulator, token, {}, { "idempotency-key": "one" });
-    refuses(await send(emulator, token, { text: "other" }, { "idempotency-key": "one" }), 409, "CONFLICT");
-  });
-
   it("carry an id of their own on each failure, and none on success (GEN-4)", async () => {
     const { emulator, token } = await ready();
     const ids: string[] = [];
@@ -90,27 +63,27 @@ describe("unknown paths and methods", () => {
     refuses(await call(emulator, method, path, { token }), 404, "NOT_FOUND");
   });
 
-  it.each(["/", "/favicon.ico", "/api", "/api/corex/whoami", "/api/auth", "/api/auth/token/", "/whoami"])(
-    "%s is no part of the service: 404 without a token too (GEN-7)",
-    async (path) => {
-      const emulator = await start();
-      refuses(await call(emulator, "GET", path), 404, "NOT_FOUND");
-    },
-  );
+  const elsewhere = ["/", "/favicon.ico", "/api", "/api/corex/whoami", "/api/auth", "/api/auth/token/", "/whoami"];
+  it.each(elsewhere)("%s is no part of the service: 404 without a token too (GEN-7)", async (path) => {
+    const emulator = await start();
+    refuses(await call(emulator, "GET", path), 404, "NOT_FOUND");
+  });
 
   const readable = ["/api/core/whoami", "/api/core/webhooks", "/api/core/numbers", "/_emulator/health"];
 
-  it.each(readable)("HEAD %s is answered as GET is, without a body (GEN-7)", async (path) => {
+  it.each(readable)("GET %s is answered in JSON, and HEAD as it is, without a body (GEN-1, GEN-7)", async (path) => {
     const { emulator, token } = await ready({ port: 0 });
-    const [got, told] = await Promise.all(
-      ["GET", "HEAD"].map((method) =>
-        fetch(emulator.url + path, { method, headers: { authorization: `Bearer ${token}` } }),
-      ),
-    );
-    expect([got?.status, told?.status]).toEqual([200, 200]);
-    for (const name of ["content-type", "content-length", "cache-control"])
-      expect(told?.headers.get(name)).toBe(got?.headers.get(name));
-    expect([(await got?.text())?.length, await told?.text()]).toEqual([Number(got?.headers.get("content-length")), ""]);
+    const headers = { authorization: `Bearer ${token}` };
+    const [got, told] = [
+      await fetch(emulator.url + path, { headers }),
+      await fetch(emulator.url + path, { headers, method: "HEAD" }),
+    ];
+    const text = await got.text();
+    for (const answer of [got, told]) {
+      expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/json"]);
+      expect(answer.headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
+    }
+    expect([await told.text(), told.headers.get("cache-control")]).toEqual(["", got.headers.get("cache-control")]);
     const handled = await emulator.handle(new Request(emulator.url + path, { method: "HEAD" }));
     expect(handled.body).toBeNull();
   });
@@ -128,42 +101,29 @@ describe("unknown paths and methods", () => {
     expect([answer.status, answer.text]).toEqual([status, ""]);
   });
 
-  it("plays the faults of GET on HEAD, and logs it (GEN-7)", async () => {
-    const fault: FaultRule = { match: { route: "GET /api/core/whoami" }, action: { type: "status", status: 503 } };
-    const { emulator, token } = await ready({ faults: [fault] });
-    expect((await call(emulator, "HEAD", "/api/core/whoami", { token })).status).toBe(503);
-    expect(emulator.control.requests().at(-1)).toMatchObject({ method: "HEAD", status: 503, faults: ["status"] });
-  });
-
   it("lets HEAD open no event stream that stays (GEN-7)", async () => {
     const { emulator } = await ready({ port: 0 });
     const response = await fetch(`${emulator.url}/_emulator/stream`, { method: "HEAD" });
     expect([response.status, await response.text()]).toEqual([200, ""]);
   });
-
-  it("takes a query for no part of the path (GEN-7)", async () => {
-    const { emulator, token } = await ready();
-    expect((await call(emulator, "GET", "/api/core/whoami?a=b", { token })).status).toBe(200);
-  });
 });
 
-describe("a base path", () => {
-  it("is before every route, and routes without it do not exist (GEN-13)", async () => {
-    const { emulator, token } = await ready({ basePath: "/sms/eu/" });
-    expect(emulator.url).toMatch(/\/sms\/eu$/);
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
-    const { origin } = new URL(emulator.url);
-    for (const path of ["/api/core/whoami", "/api/auth/token", "/sms/eux/api/core/whoami", "/sms"]) {
-      const response = await emulator.handle(
-        new Request(`${origin}${path}`, { headers: { authorization: `Bearer ${token}` } }),
-      );
-      expect(response.status).toBe(404);
-      expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining("/sms/eu/api/core") } });
-    }
-  });
+it("a base path is before every route, and routes without it do not exist (GEN-13)", async () => {
+  const { emulator, token } = await ready({ basePath: "/sms/eu/" });
+  expect(emulator.url).toMatch(/\/sms\/eu$/);
+  expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
+  const { origin } = new URL(emulator.url);
+  for (const path of ["/api/core/whoami", "/api/auth/token", "/sms/eux/api/core/whoami", "/sms"]) {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await emulator.handle(new Request(`${origin}${path}`, { headers }));
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining("/sms/eu/api/core") } });
+  }
 });
 
 describe("bodies", () => {
+  const nested = (depth: number) => `{"signingEnabled":false,"x":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+  const long = (length: number) => `{"signingEnabled":false,"x":"${"y".repeat(length - 31)}"}`;
   const patch = (emulator: Emulator, token: string, body: unknown, headers = {}) =>
     call(emulator, "PATCH", INBOUND, { token, body, headers });
 
@@ -179,28 +139,26 @@ describe("bodies", () => {
     ["a comment", '{"signingEnabled":true} // yes'],
     ["bytes that are no UTF-8", Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d)],
     ["100,000 brackets", "[".repeat(100_000)],
-    ["65 levels", `{"signingEnabled":false,"x":${"[".repeat(64)}${"]".repeat(64)}}`],
-  ])("are refused when they are %s instead of a JSON object (GEN-8)", async (_name, body) => {
+    ["65 levels", nested(64)],
+    ["1 MiB and a byte", long(1_048_577)],
+  ])("are refused when they are %s instead of a JSON object (GEN-8, GEN-10)", async (_name, body) => {
     const { emulator, token } = await ready();
     refuses(await patch(emulator, token, body), 400, "INVALID_REQUEST");
   });
 
-  it("are read at 64 levels (GEN-8)", async () => {
+  it.each<readonly [type: string, body: string]>([
+    ...[
+      "application/json",
+      "application/json;charset=utf-8",
+      "text/plain",
+      "application/x-www-form-urlencoded",
+      "",
+    ].map((type) => [type, '{"signingEnabled":false}'] as const),
+    ["application/json", nested(63)],
+    ["application/json", long(1_048_576)],
+  ])("are read as JSON with the content type %j, at 64 levels and of 1 MiB (GEN-8, GEN-10)", async (type, body) => {
     const { emulator, token } = await ready();
-    const body = `{"signingEnabled":false,"x":${"[".repeat(63)}${"]".repeat(63)}}`;
-    expect((await patch(emulator, token, body)).status).toBe(200);
-  });
-
-  it.each([
-    "application/json",
-    "application/json;charset=utf-8",
-    "text/plain",
-    "application/x-www-form-urlencoded",
-    "",
-  ])("are read as JSON with the content type %j (GEN-8)", async (type) => {
-    const { emulator, token } = await ready();
-    const { status } = await patch(emulator, token, { signingEnabled: false }, { "content-type": type });
-    expect(status).toBe(200);
+    expect((await patch(emulator, token, body, { "content-type": type })).status).toBe(200);
   });
 
   it("are read without a content type (GEN-8)", async () => {
@@ -209,20 +167,6 @@ describe("bodies", () => {
     const headers = { authorization: `Bearer ${token}` };
     const request = new Request(`${emulator.url}${INBOUND}`, { method: "PATCH", body, headers });
     expect(request.headers.has("content-type")).toBe(false);
-    expect((await emulator.handle(request)).status).toBe(200);
-  });
-
-  it("are refused over 1 MiB, and read at 1 MiB (GEN-10)", async () => {
-    const { emulator, token } = await ready();
-    const text = (length: number) => `{"signingEnabled":false,"x":"${"y".repeat(length - 31)}"}`;
-    expect(text(1_048_576).length).toBe(1_048_576);
-    expect((await patch(emulator, token, text(1_048_576))).status).toBe(200);
-    refuses(await patch(emulator, token, text(1_048_577)), 400, "INVALID_REQUEST");
-  });
-
-  it("are not looked at by routes that take none (WHO-9)", async () => {
-    const { emulator, token } = await ready();
-    const request = new Request(`${emulator.url}/api/core/whoami`, { headers: { authorization: `Bearer ${token}` } });
     expect((await emulator.handle(request)).status).toBe(200);
   });
 });
@@ -255,46 +199,51 @@ describe("unknown fields", () => {
   it("are named in bounded number and length (GEN-9)", async () => {
     const { emulator, token } = await ready();
     const many = Object.fromEntries(Array.from({ length: 4000 }, (_, i) => [`${"n".repeat(200)}${i}`, i]));
-    expect((await call(emulator, "PATCH", INBOUND, { token, body: { ...many, signingEnabled: false } })).status).toBe(
-      200,
-    );
+    const { status } = await call(emulator, "PATCH", INBOUND, { token, body: { ...many, signingEnabled: false } });
+    expect(status).toBe(200);
     const warnings = emulator.control.requests().at(-1)?.warnings ?? [];
     expect(warnings.length).toBe(20);
     expect(Math.max(...warnings.map(({ length }) => length))).toBeLessThan(150);
   });
-
-  it("may have the names of an object's own members (GEN-9)", async () => {
-    const { emulator, token } = await ready();
-    const body = '{"signingEnabled":false,"__proto__":{"enabled":true},"constructor":1,"toString":{}}';
-    const { status, body: answer } = await call(emulator, "PATCH", INBOUND, { token, body });
-    expect([status, answer.enabled]).toEqual([200, false]);
-    expect(emulator.control.requests().at(-1)?.warnings.length).toBe(3);
-  });
 });
 
-describe("rate limits", () => {
-  const limited = (fields: object): FaultRule => ({
-    match: { route: "GET /api/core/whoami" },
-    action: { type: "status", status: 429, ...fields },
-    times: 1,
-  });
+it("has no rate limit (GEN-11)", async () => {
+  const { emulator, token } = await ready();
+  const calls = Array.from({ length: 300 }, () => call(emulator, "GET", "/api/core/whoami", { token }));
+  expect((await Promise.all(calls)).every(({ status }) => status === 200)).toBe(true);
+});
 
-  it("do not exist (GEN-11)", async () => {
+const INHERITED = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "__defineGetter__"];
+const PATH = "/api/core/numbers/num_000001";
+
+describe("field names that every object inherits", () => {
+  it.each(INHERITED)("warns of %s in words, as of any unknown field (GEN-9)", async (name) => {
     const { emulator, token } = await ready();
-    const calls = Array.from({ length: 300 }, () => call(emulator, "GET", "/api/core/whoami", { token }));
-    expect((await Promise.all(calls)).every(({ status }) => status === 200)).toBe(true);
+    const { status } = await call(emulator, "PATCH", PATH, { token, body: `{"${name}":1}` });
+    expect(status).toBe(200);
+    expect(emulator.control.requests().at(-1)?.warnings).toEqual([`unknown field "${name}" was ignored`]);
   });
 
-  it("can be played by a fault, with Retry-After (GEN-11)", async () => {
-    const { emulator, token } = await ready({ faults: [limited({ retryAfterSeconds: 3 })] });
-    const called = await call(emulator, "GET", "/api/core/whoami", { token });
-    refuses(called, 429, "RATE_LIMITED");
-    expect(called.headers.get("retry-after")).toBe("3");
-    expect((await call(emulator, "GET", "/api/core/whoami", { token })).status).toBe(200);
-  });
-
-  it("can have any code: a client classifies by it, then by status (GEN-12)", async () => {
-    const { emulator, token } = await ready({ faults: [limited({ code: "SLOW_DOWN" })] });
-    refuses(await call(emulator, "GET", "/api/core/whoami", { token }), 429, "SLOW_DOWN");
+  it("keeps calls with them in an export, to all that reads names: bodies, headers, forms, queries", async () => {
+    const first = await start();
+    const token = await tokenOf(first);
+    const form = { "content-type": "application/x-www-form-urlencoded" };
+    for (const name of INHERITED) {
+      const fields = `{"${name}":{"${name}":["${name}"]}}`;
+      await call(first, "PATCH", PATH, { token, body: fields });
+      await call(first, "POST", "/api/auth/token", { body: fields });
+      await call(first, "POST", "/api/auth/token", { body: `${name}=${name}&grant_type=${name}`, headers: form });
+      await call(first, "POST", `/api/core/messages/send?${name}=${name}`, {
+        token,
+        body: `{"to":["${name}"],"media":[{"${name}":1}]}`,
+        headers: { [name]: name, "idempotency-key": name },
+      });
+      const query = await call(first, "GET", `/_emulator/events?${name}=${name}`);
+      expect([name, query.status]).toEqual([name, 400]);
+    }
+    const requests = first.control.requests();
+    expect(requests).toHaveLength(1 + 4 * INHERITED.length);
+    const second = await startAgain(first);
+    expect(second.control.requests()).toEqual(requests);
   });
 });

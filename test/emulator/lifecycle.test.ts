@@ -1,14 +1,11 @@
-/** What happens to an outbound message, and when: the three lifecycles, the controls over them, and a restart in between. */
+/** What happens to an outbound message, and when: the lifecycles, the controls and watchers over them, and a restart in between. */
 import { describe, expect, it } from "vitest";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 import { planSteps } from "../../src/emulator/messages/plan.ts";
-import { call, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
-
-async function ready(options: Parameters<typeof start>[0] = {}) {
-  const emulator = await start(options);
-  return { emulator, token: await tokenOf(emulator) };
-}
-
-type Emulator = Awaited<ReturnType<typeof start>>;
+import { createJournal } from "../../src/emulator/service.ts";
+import type { Delivery } from "../../src/emulator/state/records.ts";
+import { uncaughtErrors } from "../support/uncaught.ts";
+import { call, ready, send, start, startAgain, startCatcher } from "./support.ts";
 
 /** Type and sequence of the events so far. */
 function story(emulator: Emulator, messageId?: string): string[] {
@@ -22,16 +19,14 @@ function message(emulator: Emulator, messageId = "msg_a8244c_000001") {
 
 const WHOLE = ["message.queued 1", "message.sent 2", "message.delivery 3"];
 
-describe("the instant lifecycle", () => {
-  it("is over when the send is answered (EVT-8)", async () => {
-    const { emulator, token } = await ready({ lifecycle: "instant" });
-    await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
-    expect(story(emulator)).toEqual([...WHOLE, ...WHOLE]);
-    expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
-    expect(new Set(emulator.control.events().map(({ occurredAt }) => occurredAt))).toEqual(
-      new Set([emulator.clock.now()]),
-    );
-  });
+it("the instant lifecycle is over when the send is answered (EVT-8)", async () => {
+  const { emulator, token } = await ready({ lifecycle: "instant" });
+  await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
+  expect(story(emulator)).toEqual([...WHOLE, ...WHOLE]);
+  expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
+  expect(new Set(emulator.control.events().map(({ occurredAt }) => occurredAt))).toEqual(
+    new Set([emulator.clock.now()]),
+  );
 });
 
 describe("the realistic lifecycle", () => {
@@ -55,21 +50,6 @@ describe("the realistic lifecycle", () => {
     expect(delivery).toBeLessThanOrEqual(10_000);
   });
 
-  it("has other times for other messages, and the same ones for the same seed", async () => {
-    const times = async (seed: string) => {
-      const { emulator, token } = await ready({ seed });
-      await send(emulator, token, { to: ["+14155550123", "+14155550124", "+14155550125"] });
-      await emulator.clock.advance(10_000);
-      return emulator.control
-        .events({ eventType: "message.sent" })
-        .map(({ messageId, occurredAt }) => [messageId, occurredAt]);
-    };
-    const first = await times("a");
-    expect(new Set(first.map(([, at]) => at)).size).toBe(3);
-    expect(await times("a")).toEqual(first);
-    expect(await times("b")).not.toEqual(first);
-  });
-
   it.each([
     [0, 200, 700],
     [0.999_999, 2_000, 10_000],
@@ -78,158 +58,161 @@ describe("the realistic lifecycle", () => {
     const steps = planSteps({ ...input, chance: () => fraction });
     expect(steps.map(({ at }) => at)).toEqual([0, sent, end]);
   });
-
-  it("goes on by itself where time does", async () => {
-    const { emulator, token } = await ready({ clock: "x10000" });
-    const ended = new Promise<void>((resolve) => {
-      emulator.control.watch((entry) => {
-        if (entry.type === "event" && entry.event.eventType === "message.delivery") resolve();
-      });
-    });
-    await send(emulator, token);
-    await ended;
-    expect(story(emulator)).toEqual(WHOLE);
-  });
 });
 
-describe("a step that was asked for before its time", () => {
-  it("leaves nothing behind that would wait for that time", async () => {
-    const { emulator, token } = await ready({});
-    const { body } = await send(emulator, token);
-    const waiting = async () => (await call(emulator, "GET", "/_emulator/clock")).body.waiting;
-    expect(await waiting()).toBe(1);
-    emulator.control.advanceMessage(body.results[0].messageId);
-    expect(await waiting()).toBe(1);
-    emulator.control.advanceMessage(body.results[0].messageId);
-    expect(await waiting()).toBe(0);
-  });
+it("a step that was asked for before its time leaves nothing behind that would wait for that time", async () => {
+  const { emulator, token } = await ready({});
+  const { body } = await send(emulator, token);
+  const waiting = async () => (await call(emulator, "GET", "/_emulator/clock")).body.waiting;
+  expect(await waiting()).toBe(1);
+  emulator.control.advanceMessage(body.results[0].messageId);
+  expect(await waiting()).toBe(1);
+  emulator.control.advanceMessage(body.results[0].messageId);
+  expect(await waiting()).toBe(0);
 });
 
-describe("the manual lifecycle", () => {
-  it("has queued at once and the rest by request (EVT-8)", async () => {
-    const { emulator, token } = await ready({ lifecycle: "manual" });
-    await send(emulator, token);
-    await emulator.clock.advance(86_400_000);
-    expect(story(emulator)).toEqual(["message.queued 1"]);
-    expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent", sequence: 2 });
-    expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "delivered", sequence: 3 });
-    expect(story(emulator)).toEqual(WHOLE);
-    expect(emulator.control.events().at(-1)?.occurredAt).toBe(emulator.clock.now());
-    expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
-  });
+it("the manual lifecycle has queued at once and the rest by request (EVT-8)", async () => {
+  const { emulator, token } = await ready({ lifecycle: "manual" });
+  await send(emulator, token);
+  await emulator.clock.advance(86_400_000);
+  expect(story(emulator)).toEqual(["message.queued 1"]);
+  expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent", sequence: 2 });
+  expect(emulator.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "delivered", sequence: 3 });
+  expect(story(emulator)).toEqual(WHOLE);
+  expect(emulator.control.events().at(-1)?.occurredAt).toBe(emulator.clock.now());
+  expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
 });
 
-describe("advancing a message", () => {
-  it("takes a planned step's place: it does not happen twice", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    expect(story(emulator)).toEqual(WHOLE.slice(0, 2));
-    await emulator.clock.advance(10_000);
-    expect(story(emulator)).toEqual(WHOLE);
-  });
-
-  it("can be done to the end, and nothing follows", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    await emulator.clock.advance(10_000);
-    expect(story(emulator)).toEqual(WHOLE);
-  });
+it("advancing a message takes a planned step's place: it does not happen twice", async () => {
+  const { emulator, token } = await ready();
+  await send(emulator, token);
+  emulator.control.advanceMessage("msg_a8244c_000001");
+  expect(story(emulator)).toEqual(WHOLE.slice(0, 2));
+  await emulator.clock.advance(10_000);
+  expect(story(emulator)).toEqual(WHOLE);
 });
 
-describe("failing a message", () => {
-  it("ends it with the next sequence, whatever was planned (EVT-6, EVT-9)", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    expect(emulator.control.failMessage("msg_a8244c_000001")).toMatchObject({
-      status: "failed",
-      sequence: 2,
-      steps: [],
-    });
-    await emulator.clock.advance(86_400_000);
-    expect(story(emulator)).toEqual(["message.queued 1", "message.failed 2"]);
-    expect(() => emulator.control.failMessage("msg_a8244c_000001")).toThrow("ended");
-    expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
+it("failing a message ends it with the next sequence, whatever was planned (EVT-6, EVT-9)", async () => {
+  const { emulator, token } = await ready();
+  await send(emulator, token);
+  expect(emulator.control.failMessage("msg_a8244c_000001")).toMatchObject({
+    status: "failed",
+    sequence: 2,
+    steps: [],
   });
-
-  it("says why as it was told (EVT-6)", async () => {
-    const { emulator, token } = await ready({ lifecycle: "manual" });
-    await send(emulator, token);
-    emulator.control.advanceMessage("msg_a8244c_000001");
-    emulator.control.failMessage("msg_a8244c_000001", { code: "SPAM", message: "filtered" });
-    expect(story(emulator)).toEqual(["message.queued 1", "message.sent 2", "message.failed 3"]);
-    const { data } = JSON.parse(emulator.control.events().at(-1)?.body ?? "");
-    expect(data.error).toEqual({ code: "SPAM", message: "filtered", details: {} });
-  });
-
-  it("is refused for a delivered message", async () => {
-    const { emulator, token } = await ready({ lifecycle: "instant" });
-    await send(emulator, token);
-    expect(() => emulator.control.failMessage("msg_a8244c_000001")).toThrow("ended");
-    expect(story(emulator)).toEqual(WHOLE);
-  });
+  await emulator.clock.advance(86_400_000);
+  expect(story(emulator)).toEqual(["message.queued 1", "message.failed 2"]);
+  expect(() => emulator.control.failMessage("msg_a8244c_000001")).toThrow("ended");
+  expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
 });
 
-describe("a message in between", () => {
-  it("goes on after an import of the state", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    await emulator.clock.advance(2_000);
-    const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
-    const second = await start();
-    second.control.importState(exported);
-    await second.clock.advance(8_000);
-    expect(story(second)).toEqual(WHOLE);
-    expect(second.control.events()).toEqual((await finished(emulator)).control.events());
-  });
-
-  const finished = async (emulator: Emulator) => {
-    await emulator.clock.advance(8_000);
-    return emulator;
-  };
-
-  it("of the manual lifecycle waits after an import as well", async () => {
-    const { emulator, token } = await ready({ lifecycle: "manual" });
-    await send(emulator, token);
-    const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
-    const second = await start();
-    second.control.importState(exported);
-    await second.clock.advance(86_400_000);
-    expect(story(second)).toEqual(["message.queued 1"]);
-    expect(second.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent" });
-  });
-
-  it("is nothing after a reset", async () => {
-    const { emulator, token } = await ready();
-    await send(emulator, token);
-    emulator.control.reset();
-    await emulator.clock.advance(10_000);
-    expect(story(emulator)).toEqual([]);
-    const { body } = await send(emulator, await tokenOf(emulator));
-    await emulator.clock.advance(10_000);
-    expect(story(emulator, body.results[0].messageId)).toEqual(WHOLE);
-  });
+it("a message of the manual lifecycle waits after an import as well", async () => {
+  const { emulator, token } = await ready({ lifecycle: "manual" });
+  await send(emulator, token);
+  const exported = JSON.parse(JSON.stringify(emulator.control.exportState()));
+  const second = await start();
+  second.control.importState(exported);
+  await second.clock.advance(86_400_000);
+  expect(story(second)).toEqual(["message.queued 1"]);
+  expect(second.control.advanceMessage("msg_a8244c_000001")).toMatchObject({ status: "sent" });
 });
 
-describe("a message in an export", () => {
-  it("catches up with what came due in between, each event once", async () => {
+it("a message in an export catches up with what came due in between, each event once", async () => {
+  const catcher = await startCatcher();
+  const first = await ready({ deliveryUrl: catcher.url });
+  await send(first.emulator, first.token, { to: ["+14155550123", "+14155550124"] });
+  await first.emulator.clock.idle();
+  const second = await startAgain(first.emulator, { startAt: first.emulator.clock.now() + 3_600_000 });
+  await second.clock.idle();
+  for (const id of ["msg_a8244c_000001", "msg_a8244c_000002"]) expect(story(second, id)).toEqual(WHOLE);
+  expect(catcher.caught).toHaveLength(6);
+  expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(6);
+});
+
+describe("a watcher that goes on with the message it is told of", () => {
+  /** What the receiver saw, what watchers were told, and what is left of the message. */
+  async function watched(options: EmulatorOptions, act: (emulator: Emulator, messageId: string) => void, to: string) {
     const catcher = await startCatcher();
-    const first = await ready({ deliveryUrl: catcher.url });
-    await send(first.emulator, first.token, { to: ["+14155550123", "+14155550124"] });
-    await first.emulator.clock.idle();
-    const second = await startAgain(first.emulator, { startAt: first.emulator.clock.now() + 3_600_000 });
-    await second.clock.idle();
-    for (const id of ["msg_a8244c_000001", "msg_a8244c_000002"]) expect(story(second, id)).toEqual(WHOLE);
-    expect(catcher.caught).toHaveLength(6);
-    expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(6);
+    const { emulator, token } = await ready({ ...options, deliveryUrl: catcher.url, inboundUrl: catcher.url });
+    const told: string[] = [];
+    const acted = new Set<string>();
+    emulator.control.watch((entry) => {
+      if (entry.type !== "event" || entry.event.eventType !== "message.sent" || acted.has(entry.event.messageId))
+        return;
+      acted.add(entry.event.messageId);
+      act(emulator, entry.event.messageId);
+    });
+    emulator.control.watch((entry) => {
+      if (entry.type === "event") told.push(nameOf(entry.event));
+    });
+    await send(emulator, token, { to: [to] });
+    await emulator.clock.advance(3_600_000);
+    const left = emulator.control.messages().map((message) => ("steps" in message ? message.steps.length : 0));
+    return { seen: catcher.caught.map(({ event }) => nameOf(event)), told, left };
+  }
+
+  const nameOf = ({ eventType, sequence }: { eventType: string; sequence?: number | null }) =>
+    `${eventType} ${sequence ?? "-"}`;
+  const advance = (emulator: Emulator, messageId: string) => void emulator.control.advanceMessage(messageId);
+  const fail = (emulator: Emulator, messageId: string) => void emulator.control.failMessage(messageId);
+  const ANSWERED = [...WHOLE, "message.inbound -"];
+  const TWICE = [...WHOLE, "message.delivery 3"];
+  const FAILED = ["message.queued 1", "message.sent 2", "message.failed 3"];
+
+  it.each([
+    ["advances it", {}, advance, "+15005550008", ANSWERED],
+    [
+      "advances it, with two events of one sequence",
+      { unspecified: { sameSequence: true } },
+      advance,
+      "+14155550123",
+      TWICE,
+    ],
+    ["advances it, all at once", { lifecycle: "instant" }, advance, "+14155550123", WHOLE],
+    ["fails it", {}, fail, "+15005550008", FAILED],
+  ] as const)("and %s, loses no step and disorders nothing (EVT-8, EVT-9)", async (_, options, act, to, expected) => {
+    const { seen, told, left } = await watched(options, act, to);
+    expect(seen).toEqual(expected);
+    expect(told).toEqual(expected);
+    expect(left.every((steps) => steps === 0)).toBe(true);
   });
 });
 
-describe("GET of what was sent", () => {
-  it("is no route of the service: there are webhooks only (GEN-7)", async () => {
-    const { emulator, token } = await ready();
-    expect((await call(emulator, "GET", "/api/core/messages/msg_a8244c_000001", { token })).status).toBe(404);
+describe("createJournal()", () => {
+  it("tells each watcher in order until it ends", () => {
+    const journal = createJournal();
+    const seen: string[] = [];
+    const unwatch = journal.watch(({ type }) => seen.push(`first: ${type}`));
+    journal.watch(({ type }) => seen.push(`second: ${type}`));
+    journal.tell({ type: "reset" });
+    unwatch();
+    journal.tell({ type: "reset" });
+    expect(seen).toEqual(["first: reset", "second: reset", "second: reset"]);
+  });
+
+  it("tells what a watcher brings about when the others have heard of what it acted on", () => {
+    const journal = createJournal();
+    const seen: string[] = [];
+    const unwatch = journal.watch(() => {
+      unwatch();
+      journal.tell({ type: "reset" });
+    });
+    journal.watch(({ type }) => seen.push(type));
+    journal.tell({ type: "delivery", delivery: {} as Delivery });
+    expect(seen).toEqual(["delivery", "reset"]);
+  });
+
+  it("lets a watcher that throws break neither the others nor what is told, and does not hide it", async () => {
+    const errors = uncaughtErrors();
+    const journal = createJournal();
+    const seen: string[] = [];
+    journal.watch(() => {
+      throw new Error("a watcher's mistake");
+    });
+    journal.watch(({ type }) => seen.push(type));
+    expect(() => journal.tell({ type: "reset" })).not.toThrow();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(seen).toEqual(["reset"]);
+    expect(errors.map(String)).toEqual(["Error: a watcher's mistake"]);
   });
 });

@@ -6,6 +6,7 @@ import * as oauth from "oauth4webapi";
 import { ClientCredentials } from "simple-oauth2";
 import { describe, expect, it } from "vitest";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { listen } from "./raw-socket.ts";
 
 /** Ids and secrets whose characters mean something in a Basic header, a form or an encoding. */
@@ -117,42 +118,26 @@ const CASES = WAYS.flatMap(({ pairs, ...way }) => pairs.map((pair) => ({ ...way,
 const OPTIONS: EmulatorOptions = { basePath: "/sms" };
 
 describe("an OAuth client library", () => {
-  it("is one of four, and each is asked for each pair", () => {
-    expect(new Set(WAYS.map(({ library }) => library)).size).toBe(4);
-    expect(CASES.length).toBeGreaterThanOrEqual(4 * PAIRS.length);
-  });
-
   it.each(CASES)("$library obtains a token by $by for $clientId and $clientSecret", async ({ obtain, ...pair }) => {
     const { clientId, clientSecret } = pair;
     const emulator = await listen({ ...OPTIONS, clientId, clientSecret });
     const token = await obtain(emulator, { clientId, clientSecret });
     const headers = { authorization: `Bearer ${token}` };
     const response = await fetch(`${emulator.url}/api/core/whoami`, { headers });
-    expect([response.status, await response.json()]).toEqual([
-      200,
-      expect.objectContaining({ apiClientId: "ac_main" }),
-    ]);
+    expect(await response.json()).toMatchObject({ apiClientId: "ac_main" });
     expect(emulator.control.requests().map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it.each(WAYS)("$library is refused by $by with a wrong secret (TOK-8)", async ({ obtain }) => {
+  it.each(WAYS)("$library is refused by $by with a wrong secret (TOK-8, TOK-12, TOK-21)", async ({ obtain }) => {
     const emulator = await listen(OPTIONS);
-    await expect(obtain(emulator, { clientId: emulator.clientId, clientSecret: "wrong" })).rejects.toThrow();
+    const error = await failureOf(obtain(emulator, { clientId: emulator.clientId, clientSecret: "wrong" }));
+    expect(codeIn(error)).toContain("invalid_client");
     expect(emulator.control.requests().map(({ status }) => status)).toEqual([401]);
   });
-
-  it("reads the error's code and text (TOK-12, TOK-21)", async () => {
-    const emulator = await listen(OPTIONS);
-    const wrong = { clientId: emulator.clientId, clientSecret: "wrong" };
-    const errors = await Promise.all(
-      WAYS.map(({ obtain }) => obtain(emulator, wrong).then(String, (error: unknown) => error)),
-    );
-    const read = errors.map((error) => {
-      if (error instanceof oauth.ResponseBodyError) return error.error;
-      if (error instanceof OAuth2HttpError) return error.oauth2Code;
-      return inspect(error, { depth: 4 }); // The two others keep the answer's body.
-    });
-    expect(read.length).toBe(WAYS.length);
-    for (const text of read) expect(text).toContain("invalid_client");
-  });
 });
+
+function codeIn(error: unknown): string | null {
+  if (error instanceof oauth.ResponseBodyError) return error.error;
+  if (error instanceof OAuth2HttpError) return error.oauth2Code;
+  return inspect(error, { depth: 4 }); // The two others keep the answer's body.
+}

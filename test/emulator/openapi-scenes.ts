@@ -1,5 +1,5 @@
 /** Calls of every route, with each answer that docs/openapi.json promises. */
-import type { Emulator, EmulatorOptions, Fixtures } from "../../src/emulator/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
 
 export interface RouteCall {
   readonly name: string;
@@ -7,8 +7,8 @@ export interface RouteCall {
   readonly route: string;
   /** Stands for the path's parameter. */
   readonly numberId?: string;
-  /** A bearer token: a fresh one of a client, or a text; absent for none. */
-  readonly token?: string | { readonly client: keyof Fixtures["clients"] };
+  /** A bearer token: a fresh one for "main", or a text as it is; absent for none. */
+  readonly token?: string;
   readonly json?: unknown;
   readonly form?: (emulator: Emulator) => Record<string, string>;
   readonly headers?: Readonly<Record<string, string>> | ((emulator: Emulator) => Record<string, string>);
@@ -25,8 +25,6 @@ export interface Scene {
   readonly calls: readonly RouteCall[];
 }
 
-const main = { client: "main" } as const;
-
 const TOKEN = "POST /api/auth/token";
 const WHOAMI = "GET /api/core/whoami";
 const WEBHOOKS = "GET /api/core/webhooks";
@@ -37,105 +35,68 @@ const SEARCH = "POST /api/core/numbers/search";
 const UPDATE = "PATCH /api/core/numbers/{numberId}";
 const SEND = "POST /api/core/messages/send";
 
-const [FULL, NO_CAMPAIGN, SMS_OFF, INACTIVE, FOREIGN] = [
-  "num_000001",
-  "num_000002",
-  "num_000003",
-  "num_000005",
-  "num_000006",
-];
+const FULL = "num_000001";
+const NO_CAMPAIGN = "num_000002";
+const SMS_OFF = "num_000003";
+const INACTIVE = "num_000005";
+const FOREIGN = "num_000006";
 
-const sms = {
-  sendFrom: FULL,
-  to: ["+14155550123"],
-  messageType: "SMS",
-  text: "hello",
-  externalReference: "order-1",
-};
+const sms = { sendFrom: FULL, to: ["+14155550123"], messageType: "SMS", text: "hello", externalReference: "order-1" };
 const media = [{ storageKey: "a.png", mimeType: "image/png", byteLength: 10, fileName: "a.png" }];
 const webhook = { endpointUrl: "http://127.0.0.1:9/webhooks", enabled: true, signingEnabled: true };
-
 const key = (value: string) => ({ "idempotency-key": value });
-const sendWith = (name: string, status: number, fields: object, idempotencyKey = name): RouteCall => ({
-  name,
-  route: SEND,
-  token: main,
-  headers: key(idempotencyKey),
-  json: { ...sms, ...fields },
-  status,
+
+/** A call of the main client. */
+const byMain = (name: string, route: string, status: number, fields: Partial<RouteCall> = {}): RouteCall => ({
+  ...{ name, route, status, token: "main" },
+  ...fields,
 });
+const searchWith = (name: string, status: number, json: object) => byMain(name, SEARCH, status, { json });
+const updateOf = (name: string, status: number, numberId: string, json: object = {}) =>
+  byMain(name, UPDATE, status, { numberId, json });
+const sendWith = (name: string, status: number, fields: object, idempotencyKey = name) =>
+  byMain(name, SEND, status, { headers: key(idempotencyKey), json: { ...sms, ...fields } });
 
 /** Requests that each core route takes. */
 const PLAIN: readonly RouteCall[] = [
-  { name: "whoami", route: WHOAMI, status: 200 },
-  { name: "webhooks", route: WEBHOOKS, status: 200 },
-  { name: "inbound webhook", route: INBOUND, json: webhook, status: 200 },
-  { name: "delivery webhook", route: DELIVERY, json: { ...webhook, secret: "a secret of our own" }, status: 200 },
-  { name: "numbers", route: NUMBERS, status: 200 },
-  { name: "search", route: SEARCH, json: { state: "WA", city: "Seattle" }, status: 200 },
-  {
-    name: "update",
-    route: UPDATE,
-    numberId: FULL,
-    json: { webhookInboundOverride: "http://127.0.0.1:9/" },
-    status: 200,
-  },
-  { name: "send", route: SEND, headers: key("plain"), json: sms, status: 202 },
+  byMain("whoami", WHOAMI, 200),
+  byMain("webhooks", WEBHOOKS, 200),
+  byMain("inbound webhook", INBOUND, 200, { json: webhook }),
+  byMain("delivery webhook", DELIVERY, 200, { json: { ...webhook, secret: "a secret of our own" } }),
+  byMain("numbers", NUMBERS, 200),
+  searchWith("search", 200, { state: "WA", city: "Seattle" }),
+  updateOf("update", 200, FULL, { webhookInboundOverride: "http://127.0.0.1:9/" }),
+  sendWith("plain", 202, {}),
 ];
 
-const credentials = ({ clientId, clientSecret }: Emulator) => ({
-  grant_type: "client_credentials",
-  client_id: clientId,
-  client_secret: clientSecret,
+const GRANT = { grant_type: "client_credentials" };
+type Pair = Readonly<Record<"clientId" | "clientSecret", string>>;
+const credentials = ({ clientId, clientSecret }: Pair) => ({
+  ...{ ...GRANT, client_id: clientId, client_secret: clientSecret },
 });
+const basic = ({ clientId, clientSecret }: Pair) => ({ authorization: `Basic ${btoa(`${clientId}:${clientSecret}`)}` });
+const WRONG = credentials({ clientId: "client_main", clientSecret: "wrong" });
 
 const TOKENS: readonly RouteCall[] = [
   { name: "token by form", route: TOKEN, form: credentials, status: 200 },
+  { name: "token by Basic", route: TOKEN, form: () => GRANT, headers: basic, status: 200 },
+  { name: "token without credentials", route: TOKEN, json: GRANT, status: 400 },
+  { name: "token with a wrong secret", route: TOKEN, json: WRONG, status: 401 },
   {
-    name: "token by Basic",
+    name: "an inactive client's",
     route: TOKEN,
-    form: () => ({ grant_type: "client_credentials" }),
-    headers: ({ clientId, clientSecret }) => ({ authorization: `Basic ${btoa(`${clientId}:${clientSecret}`)}` }),
-    status: 200,
-  },
-  { name: "token without credentials", route: TOKEN, json: { grant_type: "client_credentials" }, status: 400 },
-  {
-    name: "token with a wrong secret",
-    route: TOKEN,
-    json: { grant_type: "client_credentials", client_id: "client_main", client_secret: "wrong" },
-    status: 401,
-  },
-  {
-    name: "token of an inactive client",
-    route: TOKEN,
-    form: ({ fixtures: { clients } }) => ({
-      grant_type: "client_credentials",
-      client_id: clients.inactive.clientId,
-      client_secret: clients.inactive.clientSecret,
-    }),
+    form: (given) => credentials(given.fixtures.clients.inactive),
     status: 401,
   },
 ];
 
 const REFUSED: readonly RouteCall[] = [
-  {
-    name: "inbound target without http",
-    route: INBOUND,
-    token: main,
-    json: { ...webhook, endpointUrl: "ftp://a/" },
-    status: 400,
-  },
-  {
-    name: "delivery target without http",
-    route: DELIVERY,
-    token: main,
-    json: { ...webhook, endpointUrl: "ftp://a/" },
-    status: 400,
-  },
-  { name: "search that fails upstream", route: SEARCH, token: main, json: { zipCode: "00502" }, status: 502 },
-  { name: "update of an inactive number", route: UPDATE, numberId: INACTIVE, token: main, json: {}, status: 400 },
-  { name: "update of another's number", route: UPDATE, numberId: FOREIGN, token: main, json: {}, status: 403 },
-  { name: "update of no number", route: UPDATE, numberId: "num_none", token: main, json: {}, status: 404 },
+  byMain("inbound target without http", INBOUND, 400, { json: { ...webhook, endpointUrl: "ftp://a/" } }),
+  byMain("delivery target without http", DELIVERY, 400, { json: { ...webhook, endpointUrl: "ftp://a/" } }),
+  searchWith("search that fails upstream", 502, { zipCode: "00502" }),
+  updateOf("update of an inactive number", 400, INACTIVE),
+  updateOf("update of another's number", 403, FOREIGN),
+  updateOf("update of no number", 404, "num_none"),
   sendWith("send from a number without campaign", 400, { sendFrom: NO_CAMPAIGN }),
   sendWith("send from a number without SMS", 400, { sendFrom: SMS_OFF }),
   sendWith("send from another's number", 403, { sendFrom: FOREIGN }),
@@ -143,17 +104,13 @@ const REFUSED: readonly RouteCall[] = [
   sendWith("send with another payload", 409, { text: "other" }, "plain"),
 ];
 
-const BY_RULE: readonly RouteCall[] = [...PLAIN, { name: "token", route: TOKEN, form: credentials, status: 200 }].map(
-  (call) => ({
-    ...call,
-    name: `${call.name}, failing`,
-    ...(call.route === TOKEN ? {} : { token: main }),
-    status: 500,
-    before: (emulator) => {
-      emulator.control.faults.add({ match: { route: call.route }, action: { type: "status", status: 500 }, times: 1 });
-    },
-  }),
-);
+const FAILING: readonly RouteCall[] = [...PLAIN, ...TOKENS.slice(0, 1)].map((call) => ({
+  ...call,
+  name: `${call.name}, failing`,
+  status: 500,
+  before: ({ control }) =>
+    void control.faults.add({ match: { route: call.route }, action: { type: "status", status: 500 }, times: 1 }),
+}));
 
 const fitting: Scene = {
   name: "requests that fit",
@@ -161,26 +118,19 @@ const fitting: Scene = {
   fits: true,
   calls: [
     ...TOKENS,
-    ...PLAIN.map((call) => ({ ...call, token: main })),
-    { name: "numbers with overrides", route: NUMBERS, token: main, status: 200 },
-    { name: "whoami with overrides", route: WHOAMI, token: main, status: 200 },
-    { name: "webhooks that are set", route: WEBHOOKS, token: main, status: 200 },
-    { name: "search of all", route: SEARCH, token: main, json: {}, status: 200 },
-    {
-      name: "update to null",
-      route: UPDATE,
-      numberId: FULL,
-      token: main,
-      json: { webhookInboundOverride: null },
-      status: 200,
-    },
+    ...PLAIN,
+    byMain("numbers with overrides", NUMBERS, 200),
+    byMain("whoami with overrides", WHOAMI, 200),
+    byMain("webhooks that are set", WEBHOOKS, 200),
+    searchWith("search of all", 200, {}),
+    updateOf("update to null", 200, FULL, { webhookInboundOverride: null }),
     sendWith("send again", 202, {}, "plain"),
     sendWith("send to some that are none", 202, { to: ["+14155550123", "555-0100", "<b>"] }),
     sendWith("send to none that is one", 202, { to: ["555-0100"] }),
     sendWith("send with media", 202, { messageType: "MMS", media }),
     ...PLAIN.map((call) => ({ ...call, name: `${call.name} with an unknown token`, token: "unknown", status: 401 })),
     ...REFUSED,
-    ...BY_RULE,
+    ...FAILING,
   ],
 };
 
@@ -190,37 +140,19 @@ const breaking: Scene = {
   options: {},
   fits: false,
   calls: [
-    ...PLAIN.map((call) => ({ ...call, name: `${call.name} without a token`, status: 401 })),
+    ...PLAIN.map(({ token, ...call }) => ({ ...call, name: `${call.name} without a token`, status: 401 })),
     { name: "token without a body", route: TOKEN, status: 400 },
-    {
-      name: "token for another grant",
-      route: TOKEN,
-      form: (given) => ({ ...credentials(given), grant_type: "password" }),
-      status: 400,
-    },
-    { name: "webhook without signingEnabled", route: INBOUND, token: main, json: { enabled: true }, status: 400 },
-    { name: "webhook with a wrong type", route: DELIVERY, token: main, json: { signingEnabled: "yes" }, status: 400 },
-    {
-      name: "webhook with an empty secret",
-      route: DELIVERY,
-      token: main,
-      json: { ...webhook, secret: "" },
-      status: 400,
-    },
-    { name: "search by nxx alone", route: SEARCH, token: main, json: { nxx: "555" }, status: 400 },
-    { name: "search by city alone", route: SEARCH, token: main, json: { city: "Seattle" }, status: 400 },
-    { name: "search by rate center", route: SEARCH, token: main, json: { rateCenter: "A", state: "WA" }, status: 400 },
-    { name: "search with a number", route: SEARCH, token: main, json: { npa: 206 }, status: 400 },
-    { name: "update with null", route: UPDATE, numberId: FULL, token: main, json: { smsEnabled: null }, status: 400 },
-    {
-      name: "update with no URL",
-      route: UPDATE,
-      numberId: FULL,
-      token: main,
-      json: { webhookInboundOverride: "a b" },
-      status: 400,
-    },
-    { name: "send without a key", route: SEND, token: main, json: sms, status: 400 },
+    { name: "another grant", route: TOKEN, json: { ...WRONG, grant_type: "password" }, status: 400 },
+    byMain("webhook without signingEnabled", INBOUND, 400, { json: { enabled: true } }),
+    byMain("webhook with a wrong type", DELIVERY, 400, { json: { signingEnabled: "yes" } }),
+    byMain("webhook with an empty secret", DELIVERY, 400, { json: { ...webhook, secret: "" } }),
+    searchWith("search by nxx alone", 400, { nxx: "555" }),
+    searchWith("search by city alone", 400, { city: "Seattle" }),
+    searchWith("search by rate center", 400, { rateCenter: "A", state: "WA" }),
+    searchWith("search with a number", 400, { npa: 206 }),
+    updateOf("update with null", 400, FULL, { smsEnabled: null }),
+    updateOf("update with no URL", 400, FULL, { webhookInboundOverride: "a b" }),
+    byMain("send without a key", SEND, 400, { json: sms }),
     sendWith("SMS with media", 400, { media }),
     sendWith("MMS without media", 400, { messageType: "MMS" }),
     sendWith("MMS with no item", 400, { messageType: "MMS", media: [] }),
@@ -247,17 +179,14 @@ const otherReadings: Scene = {
   },
   fits: true,
   calls: [
-    ...PLAIN.map((call) => ({ ...call, token: main, status: call.route.includes("webhooks") ? 404 : call.status })),
+    ...PLAIN.map((call) => ({ ...call, status: call.route.includes("webhooks") ? 404 : call.status })),
     ...TOKENS.filter(({ status }) => status === 401),
     sendWith("send to none that is one", 400, { to: ["555-0100"] }),
-    ...PLAIN.filter(({ route }) => route.includes("numbers")).map((call, index) => ({
+    ...PLAIN.filter(({ route }) => route.includes("numbers")).map((call) => ({
       ...call,
       name: `${call.name} without the capability`,
-      token: main,
       status: 403,
-      ...(index === 0
-        ? { before: ({ control }: Emulator) => void control.updateClient("ac_main", { capabilities: [] }) }
-        : {}),
+      before: ({ control }: Emulator) => void control.updateClient("ac_main", { capabilities: [] }),
     })),
   ],
 };
@@ -270,8 +199,8 @@ const shownFields: Scene = {
   },
   fits: true,
   calls: PLAIN.filter(({ route }) => route.includes("webhooks")).flatMap((call) => [
-    { ...call, token: main },
-    { ...call, name: `${call.name} again`, token: main },
+    call,
+    { ...call, name: `${call.name} again` },
   ]),
 };
 

@@ -1,11 +1,22 @@
-/** The OpenAPI document: it says what the routes say, and the committed copy is the same. */
+/** The OpenAPI document: the committed copy and its parts. openapi-answers.test.ts holds calls and answers against it. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import type { z } from "zod";
 import { apiPage, type Document } from "../../scripts/openapi.ts";
+import { coreErrorSchema, oauthErrorSchema, unknownFields } from "../../src/emulator/http/route.ts";
 import { openApiDocument } from "../../src/emulator/openapi/document.ts";
+import { documentedEvents, eventExamples, NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
 import { ROUTES } from "../../src/emulator/routes/table.ts";
-import { document, json, operationOf, operations, schemaOf } from "./openapi-support.ts";
-import { call, start } from "./support.ts";
+import { eventSchemas, KNOWN_EVENT_TYPES } from "../../src/service/parse.ts";
+import type { KnownEventType } from "../../src/service/types.ts";
+import { call, send, start, tokenOf } from "./support.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is JSON of many shapes, and each test looks at one
+const document: any = JSON.parse(JSON.stringify(openApiDocument()));
+const operationOf = (method: string, path: string) => document.paths[path][method.toLowerCase()];
+const operations = ROUTES.map((route) => ({ route, operation: operationOf(route.method, route.path) }));
+// biome-ignore lint/suspicious/noExplicitAny: as above
+const json = ({ content }: { content: Record<string, unknown> }) => content["application/json"] as any;
 
 describe("openApiDocument()", () => {
   it("is what docs/openapi.json holds", () => {
@@ -39,21 +50,6 @@ describe("openApiDocument()", () => {
     for (const path of Object.keys(document.paths)) expect(path).not.toMatch(/\/v?\d/);
   });
 
-  it("has every route of the table, and no other", () => {
-    const listed = Object.entries<object>(document.paths).flatMap(([path, methods]) =>
-      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
-    );
-    expect(listed.sort()).toEqual(ROUTES.map(({ method, path }) => `${method} ${path}`).sort());
-    expect(ROUTES).toHaveLength(9);
-  });
-
-  it("names each operation once and tags it with a tag that it explains", () => {
-    const ids = operations.map(({ operation }) => operation.operationId);
-    expect(new Set(ids).size).toBe(ids.length);
-    const tags = document.tags.map(({ name }: { name: string }) => name);
-    for (const { operation } of operations) expect(tags).toContain(operation.tags[0]);
-  });
-
   it("refers only to components that are there, and uses each", () => {
     const text = JSON.stringify(document);
     const used = new Set(
@@ -64,126 +60,15 @@ describe("openApiDocument()", () => {
     );
     expect([...used].sort()).toEqual(present.sort());
   });
-});
 
-describe("operations of the document", () => {
-  it("can answer 401 and 500 on every core route, in the core error wrapper (GEN-2)", () => {
-    const core = operations.filter(({ route }) => route.kind === "core");
-    expect(core.length).toBeGreaterThan(0);
-    for (const { operation } of core) {
-      expect(operation.responses["401"].$ref).toBe("#/components/responses/Unauthorized");
-      expect(operation.responses["500"].$ref).toBe("#/components/responses/ServerError");
-    }
-    for (const name of ["Unauthorized", "ServerError"]) {
-      expect(json(document.components.responses[name]).schema.$ref).toBe("#/components/schemas/CoreError");
-    }
-  });
-
-  it("promise each route its own errors only, and leave the codes open (GEN-12)", () => {
-    const errors = operations.map(({ operation, route }) => [
-      route.operationId,
-      Object.keys(operation.responses).filter(
-        (status) => Number(status) >= 400 && status !== "401" && status !== "500",
-      ),
-    ]);
-    expect(Object.fromEntries(errors)).toMatchObject({
-      whoami: [],
-      listNumbers: ["403"],
-      searchNumbers: ["400", "403", "502"],
-      updateNumber: ["400", "403", "404"],
-      sendMessages: ["400", "403", "404", "409"],
-    });
-    expect(document.components.schemas.CoreError.properties.error.properties.code).toEqual({ type: "string" });
-  });
-
-  it("answer errors of the token route in the OAuth shape only (GEN-3, TOK-12)", () => {
-    const { responses } = operationOf("POST", "/api/auth/token");
-    const errors = Object.keys(responses).filter((status) => status !== "200");
-    expect(errors).toEqual(["400", "401", "500"]);
-    for (const status of errors) {
-      const response = document.components.responses[responses[status].$ref.split("/").at(-1)];
-      expect(json(response).schema.$ref).toBe("#/components/schemas/OAuthError");
-    }
-    expect(document.components.schemas.OAuthError.properties.error.enum).toEqual([
-      "invalid_request",
-      "invalid_client",
-      "unsupported_grant_type",
-      "server_error",
-    ]);
-  });
-
-  it("take credentials by Basic or in a form or JSON body on the token route, and a bearer elsewhere (TOK-2, TOK-3)", () => {
-    const token = operationOf("POST", "/api/auth/token");
-    expect(Object.keys(token.requestBody.content)).toEqual(["application/x-www-form-urlencoded", "application/json"]);
-    expect(token.security).toEqual([{ basic: [] }, {}]);
-    expect(document.security).toEqual([{ clientCredentials: [] }, { bearer: [] }]);
-    expect(document.components.securitySchemes.clientCredentials.flows.clientCredentials.tokenUrl).toBe(
-      "http://127.0.0.1:4010/api/auth/token",
-    );
-    for (const { route, operation } of operations) {
-      if (route.kind === "core") expect(operation.security).toBeUndefined();
-    }
-  });
-
-  it("require the Idempotency-Key of a send (SND-1)", () => {
-    expect(operationOf("POST", "/api/core/messages/send").parameters).toEqual([
-      expect.objectContaining({ name: "Idempotency-Key", in: "header", required: true }),
-    ]);
-  });
-
-  it("require the path's parameters (UPD-1)", () => {
-    expect(operationOf("PATCH", "/api/core/numbers/{numberId}").parameters).toEqual([
-      expect.objectContaining({ name: "numberId", in: "path", required: true }),
-    ]);
-  });
-
-  it("say the rules across fields of a search (SEA-2, SEA-3, SEA-4, SEA-5)", () => {
-    const body = schemaOf(json(operationOf("POST", "/api/core/numbers/search").requestBody).schema);
-    const rules = body.allOf.map((rule: Record<string, { required: string[] }>) => [
-      rule.if?.required,
-      rule.then?.required,
-    ]);
-    expect(rules).toEqual([
-      [["nxx"], ["npa"]],
-      [["city"], ["state"]],
-    ]);
-    expect(body.not).toMatchObject({ required: ["rateCenter"] });
-    expect(body.description).toContain("nxx requires npa");
-  });
-
-  it("say when media are required and when forbidden (SND-11, SND-12)", () => {
-    const body = schemaOf(json(operationOf("POST", "/api/core/messages/send").requestBody).schema);
-    expect(body).toMatchObject({
-      if: { properties: { messageType: { const: "MMS" } } },
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-      then: { required: ["media"], properties: { media: { minItems: 1 } } },
-      else: { not: { required: ["media"] } },
-    });
-  });
-
-  it("spell campaignregId in the request and campaignRegId in the answer (UPD-7, NUM-3)", () => {
-    const update = operationOf("PATCH", "/api/core/numbers/{numberId}");
-    expect(Object.keys(schemaOf(json(update.requestBody).schema).properties)).toContain("campaignregId");
-    expect(Object.keys(document.components.schemas.Number.properties)).toContain("campaignRegId");
-  });
-
-  it("promise an integer providerStatus with 502 (SEA-8)", () => {
-    const { schema } = json(document.components.responses.UpstreamError);
-    const { details } = schemaOf(schema).properties.error.properties;
-    expect(details.required).toEqual(["providerStatus"]);
-    expect(details.properties.providerStatus.type).toBe("integer");
-  });
-
-  it("leave answers open to more fields", () => {
+  it("leaves answers open to more fields", () => {
     for (const { operation, route } of operations) {
-      const response = json(operation.responses[route.success.status]);
-      expect(schemaOf(response.schema).additionalProperties).toBe(true);
+      const { schema } = json(operation.responses[route.success.status]);
+      expect(document.components.schemas[schema.$ref.split("/").at(-1)].additionalProperties).toBe(true);
     }
   });
-});
 
-describe("what the specification does not show", () => {
-  it("is marked wherever a text says so", () => {
+  it("marks what the specification does not show wherever a text says so", () => {
     let marked = 0;
     const look = (value: unknown): void => {
       if (typeof value !== "object" || value === null) return;
@@ -197,17 +82,89 @@ describe("what the specification does not show", () => {
     look(document);
     expect(marked).toBeGreaterThan(10);
   });
+});
 
-  it("covers the errors of the webhook routes, capabilities (AUT-10), and the method and headers of what the service sends (DLV-11, DLV-12, DLV-13)", () => {
-    expect(operationOf("PATCH", "/api/core/webhooks/inbound").responses["400"]).toMatchObject({
-      "x-unspecified": true,
-    });
-    for (const path of ["/api/core/numbers", "/api/core/numbers/search"]) {
-      const [operation] = Object.values<{ responses: Record<string, object> }>(document.paths[path]);
-      expect(operation?.responses["403"]).toMatchObject({ "x-unspecified": true });
+it("the document's events are what the emulator sends, and what the receiver takes (EVT-1)", async () => {
+  const emulator = await start({ lifecycle: "instant" });
+  await send(emulator, await tokenOf(emulator), { to: ["+15005550008", "+15005550001"] });
+  const types = new Set<string>();
+  for (const { body } of emulator.control.events()) {
+    const event = JSON.parse(body);
+    const eventType: KnownEventType = event.eventType;
+    types.add(eventType);
+    for (const schema of [documentedEvents[eventType], eventSchemas[eventType]])
+      expect(schema.safeParse(event).error).toBeUndefined();
+    expect(unknownFields(documentedEvents[eventType], event)).toEqual([]);
+  }
+  expect([...types].sort()).toEqual([...KNOWN_EVENT_TYPES].sort());
+});
+
+describe("examples of the document", () => {
+  it("of events fit their schemas", () => {
+    for (const eventType of KNOWN_EVENT_TYPES) {
+      expect(documentedEvents[eventType].safeParse(eventExamples[eventType])).toMatchObject({ success: true });
     }
-    const { post } = document.webhooks["message.sent"];
-    expect(post["x-unspecified"]).toBe(true);
-    expect(post.parameters.map((parameter: object) => "x-unspecified" in parameter)).toEqual([true, true]);
+  });
+
+  it("of requests and answers fit the schemas of their route", () => {
+    let checked = 0;
+    const fits = (schema: z.ZodType | undefined, value: unknown, place: string) => {
+      expect(schema?.safeParse(value).success, place).toBe(true);
+      expect(unknownFields(schema as z.ZodType, value), place).toEqual([]);
+      checked += 1;
+    };
+    for (const route of ROUTES) {
+      const { requestExamples = {}, responseExample } = noteOf(route);
+      for (const [name, { value }] of Object.entries(requestExamples)) {
+        fits(route.body, value, `${route.operationId}: ${name}`);
+      }
+      if (responseExample !== undefined) fits(route.success.schema, responseExample, route.operationId);
+    }
+    expect(checked).toBeGreaterThan(10);
+  });
+
+  it("of errors fit the contract of their route", () => {
+    for (const [name, response] of Object.entries<{ content: Record<string, unknown> }>(
+      document.components.responses,
+    )) {
+      const schema = name.startsWith("OAuth") ? oauthErrorSchema : coreErrorSchema;
+      expect(schema.safeParse(json(response).example).success, name).toBe(true);
+    }
+  });
+
+  it("of a webhook's update are what the emulator answers (WHK-12, WHK-18)", async () => {
+    for (const kind of ["inbound", "delivery"]) {
+      const emulator = await start();
+      const path = `/api/core/webhooks/${kind}`;
+      const { enable } = json(operationOf("PATCH", path).requestBody).examples;
+      const { body } = await call(emulator, "PATCH", path, { token: await tokenOf(emulator), body: enable.value });
+      const { example } = json(operationOf("PATCH", path).responses["200"]);
+      expect({ ...example, generatedSecret: "" }).toEqual({ ...body, generatedSecret: "" });
+      expect(example.generatedSecret).toHaveLength(body.generatedSecret.length);
+    }
+  });
+
+  it("of errors that a reading decides say what the emulator says (AUT-10, WHK-27)", async () => {
+    const emulator = await start({ unspecified: { "capabilities.enforce": true, "webhooks.routes": "404" } });
+    emulator.control.updateClient("ac_main", { capabilities: [] });
+    const token = await tokenOf(emulator);
+    const refused = [
+      ["GET", "/api/core/webhooks", 404],
+      ["PATCH", "/api/core/webhooks/inbound", 404],
+      ["PATCH", "/api/core/webhooks/delivery", 404],
+      ["GET", "/api/core/numbers", 403],
+      ["POST", "/api/core/numbers/search", 403],
+    ] as const;
+    for (const [method, path, status] of refused) {
+      const called = await call(emulator, method, path, { token, ...(method === "GET" ? {} : { body: {} }) });
+      expect([path, called.status]).toEqual([path, status]);
+      const { example } = json(operationOf(method, path).responses[status]);
+      expect([path, example.error]).toEqual([path, called.body.error]);
+    }
+  });
+
+  it("belong to routes that exist", () => {
+    const keys = ROUTES.map(({ method, path }) => `${method} ${path}`);
+    expect(Object.keys(NOTES).filter((key) => !keys.includes(key))).toEqual([]);
   });
 });

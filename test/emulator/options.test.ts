@@ -9,102 +9,69 @@ import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 /** As a caller without types gives them. */
 const given = (options: Record<string, unknown>) => settingsFrom(options as EmulatorOptions);
 
-describe("an option of the wrong kind", () => {
+/** What an emulator beyond loopback needs. */
+const beyond = { controlToken: "t", seed: "ours" };
+
+type Row = readonly [option: string, value: unknown, told: RegExp];
+const rows = (option: string, values: readonly unknown[], told = new RegExp(`"${option}"`)): Row[] =>
+  values.map((value) => [option, value, told]);
+
+describe("an option", () => {
+  it.each<Row>([
+    ...rows("basePath", [5, null]),
+    ...rows("basePath", ["/.", "/..", "/sms/..", "/./sms", "/sms/../v1/"], /"basePath" must be .*without/),
+    ...rows("faults", [{}, null]),
+    ...rows("systemClock", [{}, null]),
+    ...rows("clock", [null, 60, "x0"]),
+    ...rows("logger", [5, null, { warn() {} }]),
+    ...rows("allowPrivateTargets", ["10.0.0.0/8", [10], null]),
+    ...rows("allowPublicTargets", [1]),
+    ...rows("unspecified", [null], /unspecified/),
+    ...rows("unspecified", [{ rejectionCode: "opted out" }], /rejectionCode/),
+    ...rows("magic", ["no", null]),
+    ...rows(
+      "clientId",
+      ["client_other", "client_inactive", "client_inactive_account"],
+      /"clientId" must be .*client_other/,
+    ),
+    ...rows(
+      "controlToken",
+      ["käse", "to\nken", " token", "token ", "\u007f", "\u{1f600}"],
+      /"controlToken" must be .* header/,
+    ),
+    ...rows(
+      "host",
+      ["0.", "1.2.3.4.5", "4294967296", "a b", "http://localhost", "localhost:80", "[localhost]", "a/b", 5],
+      /"host" must be/,
+    ),
+  ])("%s refuses %j, and is named", (option, value, told) => {
+    const options = { ...beyond, [option]: value };
+    expect(() => given(options)).toThrow(SetupError);
+    expect(() => given(options)).toThrow(told);
+  });
+
   it.each([
-    ["basePath", 5],
-    ["basePath", null],
-    ["faults", {}],
-    ["faults", null],
-    ["systemClock", {}],
-    ["systemClock", null],
-    ["clock", null],
-    ["clock", 60],
-    ["clock", "x0"],
-    ["logger", 5],
-    ["logger", null],
-    ["logger", { warn() {} }],
-    ["allowPrivateTargets", "10.0.0.0/8"],
-    ["allowPrivateTargets", [10]],
-    ["allowPrivateTargets", null],
-    ["unspecified", null],
-    ["magic", "no"],
-    ["magic", null],
-    ["allowPublicTargets", 1],
-  ])("is refused by its name: %s as %j", (option, value) => {
-    expect(() => given({ [option]: value })).toThrow(SetupError);
-    expect(() => given({ [option]: value })).toThrow(option === "unspecified" ? /unspecified/ : `"${option}"`);
-  });
-});
-
-describe("option basePath", () => {
-  it.each(["/.", "/..", "/sms/..", "/./sms", "/sms/../v1/"])("refuses %j, which no request would reach", (basePath) => {
-    expect(() => given({ basePath })).toThrow(SetupError);
-    expect(() => given({ basePath })).toThrow(/"basePath" must be .*without/);
-  });
-
-  it.each(["/.well-known", "/v1.2", "/...", "/sms/", ""])("takes %j", (basePath) => {
-    expect(given({ basePath }).basePath).toBe(basePath.replace(/\/$/, ""));
-  });
-});
-
-describe("option clientId", () => {
-  it.each(["client_other", "client_inactive", "client_inactive_account"])(
-    "refuses %j, which is another client's",
-    (clientId) => {
-      expect(() => given({ clientId })).toThrow(SetupError);
-      expect(() => given({ clientId })).toThrow(/"clientId" must be .*client_other/);
-    },
-  );
-});
-
-describe("option controlToken", () => {
-  it.each(["käse", "to\nken", " token", "token ", "\u007f", "\u{1f600}"])(
-    "refuses %j, which no header can carry",
-    (token) => {
-      expect(() => given({ controlToken: token })).toThrow(/"controlToken" must be .* header/);
-    },
-  );
-
-  it.each(["t", "two words", '~!{}"\\'])("takes %j", (token) => {
-    expect(given({ controlToken: token }).controlToken).toBe(token);
+    ...["/.well-known", "/v1.2", "/...", ""].map((path) => ["basePath", path, path] as const),
+    ["basePath", "/sms/", "/sms"],
+    ...["t", "two words", '~!{}"\\'].map((token) => ["controlToken", token, token] as const),
+    ...["0", "0x0", "0.0", "::ffff:0.0.0.0"].map((host) => ["host", host, "0.0.0.0"] as const),
+    ...["::0", "0:0:0:0:0:0:0:0", "[::]"].map((host) => ["host", host, "::"] as const),
+    ["host", "127.1", "127.0.0.1"],
+    ["host", "LOCALHOST", "localhost"],
+    ["host", "0:0:0:0:0:0:0:1", "::1"],
+    ["host", "my-host.example", "my-host.example"],
+  ] as const)("%s reads %j as %j", (option, value, read) => {
+    expect(given({ ...beyond, [option]: value })[option]).toBe(read);
   });
 });
 
 describe("option host", () => {
-  const beyond = { controlToken: "t", seed: "ours" };
-
-  it.each([
-    ["0", "0.0.0.0"],
-    ["0x0", "0.0.0.0"],
-    ["0.0", "0.0.0.0"],
-    ["::0", "::"],
-    ["0:0:0:0:0:0:0:0", "::"],
-    ["[::]", "::"],
-    ["::ffff:0.0.0.0", "0.0.0.0"],
-    ["127.1", "127.0.0.1"],
-    ["LOCALHOST", "localhost"],
-    ["0:0:0:0:0:0:0:1", "::1"],
-    ["my-host.example", "my-host.example"],
-  ])("reads %s as %s", (written, host) => {
-    expect(given({ host: written, ...beyond }).host).toBe(host);
+  it.each(["0.0.0.0", "::", "192.168.1.5", "my-host.example"])("needs token and seed beyond loopback: %s", (host) => {
+    expect(() => given({ host, seed: "ours" })).toThrow(/"controlToken" is required/);
+    expect(() => given({ host, controlToken: "t" })).toThrow(/"seed" is required/);
+    expect(() => given({ host, controlToken: "t", seed: "oncehook" })).toThrow(/"seed"/);
+    expect(given({ host, ...beyond }).host).toBe(host);
   });
-
-  it.each(["0.", "1.2.3.4.5", "4294967296", "a b", "http://localhost", "localhost:80", "[localhost]", "a/b", 5])(
-    "refuses %j",
-    (host) => {
-      expect(() => given({ host, ...beyond })).toThrow(/"host" must be/);
-    },
-  );
-
-  it.each(["0.0.0.0", "::", "192.168.1.5", "my-host.example"])(
-    "asks beyond loopback for a token and a seed: %s",
-    (host) => {
-      expect(() => given({ host, seed: "ours" })).toThrow(/"controlToken" is required/);
-      expect(() => given({ host, controlToken: "t" })).toThrow(/"seed" is required/);
-      expect(() => given({ host, controlToken: "t", seed: "oncehook" })).toThrow(/"seed"/);
-      expect(given({ host, ...beyond }).host).toBe(host);
-    },
-  );
 
   it.each(["localhost", "127.0.0.1", "127.8.9.1", "::1"])("asks for neither on loopback: %s", (host) => {
     expect(given({ host }).host).toBe(host);

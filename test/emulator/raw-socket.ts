@@ -2,15 +2,11 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/index.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
+import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import { parsed, start } from "./support.ts";
 
 /** An emulator on a port of its own, closed with the test. */
-export async function listen(options: EmulatorOptions = {}): Promise<Emulator> {
-  const emulator = await createEmulator({ logger: silentLogger, ...options });
-  onTestFinished(() => emulator.close());
-  return emulator;
-}
+export const listen = (options: EmulatorOptions = {}): Promise<Emulator> => start({ port: 0, ...options });
 
 export async function connectTo(emulator: Emulator): Promise<Socket> {
   const { hostname, port } = new URL(emulator.url);
@@ -48,12 +44,4 @@ export async function readAll(socket: Socket): Promise<RawAnswer> {
   const head = gap === -1 ? all : all.slice(0, gap);
   const text = gap === -1 ? "" : all.slice(gap + 4);
   return { status: Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1] ?? 0), head, text, body: parsed(text) };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

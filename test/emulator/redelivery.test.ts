@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { countOf, withAttempt } from "../../src/emulator/delivery/attempt.ts";
+import type { Attempt } from "../../src/emulator/state/records.ts";
 import {
   BEGIN,
   configure,
+  expectSigned,
   MINUTE,
   mac,
   newest,
@@ -111,67 +114,92 @@ describe("redelivery", () => {
     await configure(emulator, "inbound", { secret: NEXT });
     await emulator.control.redeliver(deliveryId);
     expect(timestampOf(catcher.caught[1])).toBe(String(BEGIN + MINUTE / 2));
-    expect(signatureOf(catcher.caught[1])).toBe(mac(NEXT, catcher.caught[1]).toString("hex"));
+    expectSigned(catcher.caught[1], NEXT);
     await emulator.clock.advance(MINUTE / 2);
     expect(timestampOf(catcher.caught[2])).toBe(String(BEGIN));
-    expect(signatureOf(catcher.caught[2])).toBe(mac(SECRET, catcher.caught[2]).toString("hex"));
-  });
-
-  it("ends when the state is reset before its turn has come", async () => {
-    const { emulator, catcher } = await stage({ attemptTimeoutMs: 100 });
-    const { deliveryId } = await receive(emulator);
-    catcher.answer = () => {};
-    const both = [emulator.control.redeliver(deliveryId), emulator.control.redeliver(deliveryId)];
-    emulator.control.reset();
-    const ends = await Promise.allSettled(both);
-    expect(ends).toMatchObject(both.map(() => ({ status: "rejected", reason: { code: "cut_off" } })));
-    expect(emulator.control.deliveries()).toEqual([]);
+    expectSigned(catcher.caught[2]);
   });
 });
 
-describe("redelivery of what is no longer kept", () => {
-  it("brings nothing back that went out of the bounds meanwhile", async () => {
-    const { emulator, catcher } = await stage({ keep: 1 });
-    const { deliveryId } = await receive(emulator, "old");
-    let answer = () => {};
-    const arrived = new Promise<void>((resolve) => {
-      catcher.answer = (_, response) => {
-        answer = () => response.writeHead(200).end();
-        resolve();
-      };
-    });
-    const redelivered = Promise.allSettled([emulator.control.redeliver(deliveryId)]);
-    await arrived;
-    catcher.answer = 200;
-    emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "new" });
-    await expect.poll(() => emulator.control.deliveries().map(({ state }) => state)).toEqual(["delivered"]);
-    answer();
-    expect(await redelivered).toMatchObject([{ reason: { code: "cut_off" } }]);
-    expect(emulator.control.deliveries().map((delivery) => delivery.deliveryId)).not.toContain(deliveryId);
+it("redelivery of what is no longer kept brings nothing back that went out of the bounds meanwhile", async () => {
+  const { emulator, catcher } = await stage({ keep: 1 });
+  const { deliveryId } = await receive(emulator, "old");
+  let answer = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    catcher.answer = (_, response) => {
+      answer = () => response.writeHead(200).end();
+      resolve();
+    };
+  });
+  const redelivered = Promise.allSettled([emulator.control.redeliver(deliveryId)]);
+  await arrived;
+  catcher.answer = 200;
+  emulator.control.inbound({ to: emulator.fixtures.numbers.full, from: "+14155550123", body: "new" });
+  await expect.poll(() => emulator.control.deliveries().map(({ state }) => state)).toEqual(["delivered"]);
+  answer();
+  expect(await redelivered).toMatchObject([{ reason: { code: "cut_off" } }]);
+  expect(emulator.control.deliveries().map((delivery) => delivery.deliveryId)).not.toContain(deliveryId);
+});
+
+it("recovery tries once more all since a time that was not delivered, and nothing else", async () => {
+  const { emulator, catcher } = await stage();
+  catcher.answer = 500;
+  const old = await receive(emulator, "old");
+  await emulator.clock.advance(100 * MINUTE);
+  const since = emulator.clock.now();
+  const failed = await receive(emulator, "failed");
+  await emulator.clock.advance(81 * MINUTE);
+  const pending = await receive(emulator, "pending");
+  catcher.answer = 200;
+  await receive(emulator, "delivered");
+  catcher.caught.length = 0;
+  const recovered = await emulator.control.recover(since);
+  expect(recovered.map(({ deliveryId, state }) => [deliveryId, state])).toEqual([
+    [failed.deliveryId, "delivered"],
+    [pending.deliveryId, "delivered"],
+  ]);
+  expect(recovered.map(({ attempts }) => attempts.at(-1)?.trigger)).toEqual(["recovery", "recovery"]);
+  expect(catcher.caught.map(({ event }) => event.data.body).sort()).toEqual(["failed", "pending"]);
+  expect(await emulator.control.recover(since)).toEqual([]);
+  expect((await emulator.control.recover(0)).map(({ deliveryId }) => deliveryId)).toEqual([old.deliveryId]);
+});
+
+function attempt(trigger: Attempt["trigger"], at: number, responseBody = ""): Attempt {
+  const made = { url: "http://127.0.0.1/", status: 500, error: null, durationMs: 0, faults: [] };
+  return { trigger, at, requestHeaders: {}, responseHeaders: {}, responseBody, ...made };
+}
+
+describe("withAttempt()", () => {
+  it("keeps 100: the scheduled ones and the newest", () => {
+    let history = { attempts: [] as readonly Attempt[], droppedAttempts: 0 };
+    const scheduled = [0, 3, 50, 99, 120];
+    for (let at = 0; at < 150; at++) {
+      history = withAttempt(history, attempt(scheduled.includes(at) ? "schedule" : "redelivery", at));
+    }
+    const newest = Array.from({ length: 97 }, (_, i) => 53 + i);
+    expect(history.attempts.map(({ at }) => at)).toEqual([0, 3, 50, ...newest]);
+    expect([history.droppedAttempts, countOf(history)]).toEqual([50, 150]);
+  });
+
+  it("cuts all answers but the newest to 1 KiB, between characters, once", () => {
+    const long = "é".repeat(8_192);
+    let history = { attempts: [] as readonly Attempt[], droppedAttempts: 0 };
+    const bodies = () => history.attempts.map(({ responseBody }) => responseBody);
+    for (const body of [`x${long}`, "a".repeat(1_024), long])
+      history = withAttempt(history, attempt("schedule", 0, body));
+    expect(bodies()).toEqual([`x${"é".repeat(508)} [cut]`, "a".repeat(1_024), long]);
+    history = withAttempt(history, attempt("schedule", 0));
+    expect(bodies().slice(1)).toEqual(["a".repeat(1_024), `${"é".repeat(509)} [cut]`, ""]);
+    expect(Math.max(...bodies().map((body) => Buffer.byteLength(body)))).toBe(1_024);
   });
 });
 
-describe("recovery", () => {
-  it("tries once more all since a time that was not delivered, and nothing else", async () => {
-    const { emulator, catcher } = await stage();
-    catcher.answer = 500;
-    const old = await receive(emulator, "old");
-    await emulator.clock.advance(100 * MINUTE);
-    const since = emulator.clock.now();
-    const failed = await receive(emulator, "failed");
-    await emulator.clock.advance(81 * MINUTE);
-    const pending = await receive(emulator, "pending");
-    catcher.answer = 200;
-    await receive(emulator, "delivered");
-    catcher.caught.length = 0;
-    const recovered = await emulator.control.recover(since);
-    expect(recovered.map(({ deliveryId, state }) => [deliveryId, state])).toEqual([
-      [failed.deliveryId, "delivered"],
-      [pending.deliveryId, "delivered"],
-    ]);
-    expect(recovered.map(({ attempts }) => attempts.at(-1)?.trigger)).toEqual(["recovery", "recovery"]);
-    expect(catcher.caught.map(({ event }) => event.data.body).sort()).toEqual(["failed", "pending"]);
-    expect(await emulator.control.recover(since)).toEqual([]);
-    expect((await emulator.control.recover(0)).map(({ deliveryId }) => deliveryId)).toEqual([old.deliveryId]);
-  });
+it("a delivery is signed with its secrets in turn however many attempts it had (DLV-16)", async () => {
+  const { emulator, catcher } = await stage({ unspecified: { overlapSigning: "alternate" } });
+  await configure(emulator, "inbound", { secret: "the-next-secret-of-the-tests" });
+  catcher.answer = 500;
+  const { deliveryId } = await receive(emulator);
+  for (let i = 0; i < 103; i++) await emulator.control.redeliver(deliveryId);
+  const withCurrent = catcher.caught.map((one) => signatureOf(one) !== mac(SECRET, one).toString("hex"));
+  expect(withCurrent.every((isCurrent, i) => isCurrent === (i % 2 === 0))).toBe(true);
 });

@@ -1,8 +1,10 @@
 /** Option keep: what has ended goes, the oldest first, and nothing that is still under way. */
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
+import { EndedQueue, type Ending } from "../../src/emulator/state/keeper.ts";
 import { Table } from "../../src/emulator/state/state.ts";
-import { call, send, start, startCatcher, tokenOf } from "./support.ts";
+import { MINUTE, type Stage } from "./delivery-support.ts";
+import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 
 /** Per table, the ids; an export is made without a call, so it adds nothing. */
 function idsOf(emulator: Emulator, name: string): string[] {
@@ -31,8 +33,7 @@ describe("option keep", () => {
   });
 
   it("keeps as many API calls, the newest", async () => {
-    const emulator = await start({ keep: 3, lifecycle: "instant" });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ keep: 3, lifecycle: "instant" });
     for (let i = 1; i <= 6; i++) await send(emulator, token);
     expect(idsOf(emulator, "requests")).toEqual(["5", "6", "7"]);
     await call(emulator, "GET", "/api/core/whoami", { token });
@@ -40,8 +41,7 @@ describe("option keep", () => {
   });
 
   it("keeps 10,000 idempotency keys, so that a small bound sends nothing twice (SND-17)", async () => {
-    const emulator = await start({ keep: 1, lifecycle: "instant" });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ keep: 1, lifecycle: "instant" });
     const first = await send(emulator, token, {}, { "idempotency-key": "k-1" });
     await sendMany(emulator, 2);
     expect((await send(emulator, token, {}, { "idempotency-key": "k-1" })).text).toBe(first.text);
@@ -106,26 +106,8 @@ describe("option keep", () => {
     expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000002", "msg_a8244c_000003"]);
   });
 
-  it("does not depend on whose attempt ended first", async () => {
-    const catcher = await startCatcher();
-    const answers: (() => void)[] = [];
-    catcher.answer = (_, response) => void answers.push(() => response.writeHead(200).end());
-    const emulator = await start({ keep: 2, inboundUrl: catcher.url });
-    for (const body of ["a", "b", "c", "d"]) emulator.control.inbound({ to: "num_000001", from: "+14155550123", body });
-    await expect.poll(() => answers.length).toBe(4);
-    for (const answer of answers.reverse()) {
-      answer();
-      const left = () => emulator.control.deliveries().filter(({ state }) => state === "pending").length;
-      const before = left();
-      await expect.poll(left).toBeLessThan(before);
-    }
-    await emulator.clock.idle();
-    expect(idsOf(emulator, "inboundMessages")).toEqual(["msg_a8244c_000003", "msg_a8244c_000004"]);
-  });
-
   it("drops a message that stays queued, for nothing more comes of it", async () => {
-    const emulator = await start({ keep: 2 });
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready({ keep: 2 });
     for (let i = 0; i < 5; i++) await send(emulator, token, { to: ["+15005550004"] });
     await emulator.clock.idle();
     expect(idsOf(emulator, "messages")).toEqual(["msg_a8244c_000004", "msg_a8244c_000005"]);
@@ -176,28 +158,102 @@ describe("option keep", () => {
   });
 });
 
-describe("Table.oldest()", () => {
-  it("is the first of those that are left, through removals, changes and returns", () => {
-    const table = new Table<number>("numbers", () => {});
-    const expected = new Map<string, number>();
-    // A walk through 2,000 changes that repeats: a third each of puts, changes of what is there, and removals.
-    for (let i = 0, seed = 7; i < 2_000; i++) {
-      seed = (seed * 48_271) % 2_147_483_647;
-      const id = String(seed % 50);
-      if (seed % 3 === 0) {
-        table.remove(id);
-        expected.delete(id);
-      } else {
-        table.put(id, i);
-        expected.set(id, i);
-      }
-      expect(table.oldest()).toEqual(expected.entries().next().value);
-      expect(table.size).toBe(expected.size);
+it("Table.oldest() is the first of those that are left, through removals, changes and returns", () => {
+  const table = new Table<number>("numbers", () => {});
+  const expected = new Map<string, number>();
+  // A walk through 2,000 changes that repeats: a third each of puts, changes of what is there, and removals.
+  for (let i = 0, seed = 7; i < 2_000; i++) {
+    seed = (seed * 48_271) % 2_147_483_647;
+    const id = String(seed % 50);
+    if (seed % 3 === 0) {
+      table.remove(id);
+      expected.delete(id);
+    } else {
+      table.put(id, i);
+      expected.set(id, i);
     }
-    expect([...table.entries()]).toEqual([...expected]);
-    table.clear();
-    expect([table.oldest(), table.size, [...table.values()]]).toEqual([undefined, 0, []]);
+    expect(table.oldest()).toEqual(expected.entries().next().value);
+    expect(table.size).toBe(expected.size);
+  }
+  expect([...table.entries()]).toEqual([...expected]);
+  table.clear();
+  expect([table.oldest(), table.size, [...table.values()]]).toEqual([undefined, 0, []]);
+});
+
+/** An emulator that was started again while the three events of a message waited for their retries. */
+async function restarted(): Promise<Stage> {
+  const catcher = await startCatcher();
+  const first = await start({ keep: 1, deliveryUrl: catcher.url, inboundUrl: catcher.url });
+  catcher.answer = 500;
+  await send(first, await tokenOf(first));
+  await first.clock.advance(20_000);
+  expect(pendingIn(first)).toEqual(["message.queued", "message.sent", "message.delivery"]);
+  catcher.answer = 200;
+  return { emulator: await startAgain(first, { keep: 1 }), catcher };
+}
+
+/** More messages that end at once than are kept. */
+async function receiveMany({ control, clock }: Emulator): Promise<void> {
+  for (let i = 0; i < 3; i++) control.inbound({ to: "num_000001", from: "+14155550123", body: "x" });
+  await clock.idle();
+}
+
+const pendingIn = ({ control }: Emulator) => control.deliveries({ state: "pending" }).map(({ eventType }) => eventType);
+
+describe("option keep after a restart", () => {
+  it("leaves what is still tried again, also of a message with an event that was delivered (DLV-6)", async () => {
+    const { emulator, catcher } = await restarted();
+    catcher.answer = ({ event }, response) => {
+      response.writeHead(/sent|delivery/.test(event.eventType) ? 500 : 200).end();
+    };
+    await emulator.clock.advance(MINUTE);
+    await receiveMany(emulator);
+    expect(pendingIn(emulator)).toEqual(["message.sent", "message.delivery"]);
+    catcher.answer = 200;
+    const tried = catcher.caught.length;
+    await emulator.clock.advance(5 * MINUTE);
+    expect(catcher.caught.slice(tried).map(({ event }) => event.eventType)).toEqual([
+      "message.sent",
+      "message.delivery",
+    ]);
   });
+
+  it("drops what has ended with all of its deliveries, so that an export can be imported", async () => {
+    const { emulator } = await restarted();
+    await emulator.clock.advance(MINUTE);
+    await receiveMany(emulator);
+    const exported = emulator.control.exportState();
+    const { events = {}, deliveries = {} } = exported.tables;
+    expect([Object.keys(events).length, Object.keys(deliveries).length]).toEqual([1, 1]);
+    emulator.control.importState(exported);
+  });
+});
+
+it("EndedQueue gives the oldest by creation of those that have ended, through ends, returns and removals", () => {
+  const queue = new EndedQueue<Ending>();
+  const all: Ending[] = [];
+  const ended = new Set<Ending>();
+  // A walk through 5,000 changes that repeats: creations, ends, returns, and removals of the oldest.
+  for (let i = 0, seed = 7; i < 5_000; i++) {
+    seed = (seed * 48_271) % 2_147_483_647;
+    const item = all[seed % Math.max(1, all.length)];
+    if (item === undefined || seed % 4 === 0) {
+      all.push({ createdAt: seed % 30, place: i, hasEnded: false, isQueued: false });
+    } else if (seed % 4 === 1 && ended.has(item)) {
+      queue.set(item, false);
+      ended.delete(item);
+    } else {
+      queue.set(item, true);
+      ended.add(item);
+    }
+    const oldest = [...ended].sort((a, b) => a.createdAt - b.createdAt || a.place - b.place)[0];
+    expect(queue.oldest()).toBe(oldest);
+    expect(queue.size).toBe(ended.size);
+    if (i % 10 !== 0 || oldest === undefined) continue;
+    queue.set(oldest, false);
+    ended.delete(oldest);
+    all.splice(all.indexOf(oldest), 1);
+  }
 });
 
 /** A turn of the event loop, by whose end changes are kept. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createTime } from "../../src/emulator/clock.ts";
-import { Scheduler } from "../../src/emulator/scheduler.ts";
+import { Heap, Scheduler } from "../../src/emulator/scheduler.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { sized } from "../setup/form.ts";
 
@@ -87,21 +87,52 @@ async function realOrder(all: readonly Spec[], end: number) {
   return { started, ended, failures, now: time.now(), waiting: scheduler.waiting };
 }
 
-describe("Scheduler: order", () => {
-  it("is that of one task after the other, though tasks overlap and bring more", async () => {
-    await fc.assert(
-      fc.asyncProperty(specs, fc.integer({ min: 1, max: 500_000 }), async (all, end) => {
-        const expected = naiveOrder(
-          all.map((spec) => ({ ...spec, dueAt: spec.dueAt + 1 })),
-          end,
-        );
-        const { started, ended, failures, now } = await realOrder(all, end);
-        expect(started).toEqual(expected);
-        expect([...ended].sort()).toEqual([...expected].sort());
-        expect(failures).toEqual([]);
-        expect(now).toBe(end);
-      }),
-      { numRuns: sized({ quick: 50, full: 150 }) },
+it("the order is that of one task after the other, though tasks overlap and bring more", async () => {
+  await fc.assert(
+    fc.asyncProperty(specs, fc.integer({ min: 1, max: 500_000 }), async (all, end) => {
+      const expected = naiveOrder(
+        all.map((spec) => ({ ...spec, dueAt: spec.dueAt + 1 })),
+        end,
+      );
+      const { started, ended, failures, now } = await realOrder(all, end);
+      expect(started).toEqual(expected);
+      expect([...ended].sort()).toEqual([...expected].sort());
+      expect(failures).toEqual([]);
+      expect(now).toBe(end);
+    }),
+    { numRuns: sized({ quick: 50, full: 150 }) },
+  );
+});
+
+describe("Heap", () => {
+  it("gives the smallest first, however it was filled and emptied in between", () => {
+    const operation = fc.oneof(
+      { weight: 3, arbitrary: fc.integer() },
+      { weight: 2, arbitrary: fc.constant("pop" as const) },
     );
+    fc.assert(
+      fc.property(fc.array(operation, { maxLength: 200 }), (operations) => {
+        const heap = new Heap<number>((a, b) => a < b);
+        const model: number[] = [];
+        for (const one of operations) {
+          if (one === "pop") expect(heap.pop()).toBe(model.shift());
+          else {
+            heap.push(one);
+            model.push(one);
+            model.sort((a, b) => a - b);
+          }
+          expect(heap.peek()).toBe(model[0]);
+          expect(heap.size).toBe(model.length);
+        }
+      }),
+    );
+  });
+
+  it("drains all that is in it, and is empty then", () => {
+    const heap = new Heap<number>((a, b) => a < b);
+    for (const value of [3, 1, 2]) heap.push(value);
+    expect(heap.drain().sort()).toEqual([1, 2, 3]);
+    expect(heap.size).toBe(0);
+    expect(heap.pop()).toBeUndefined();
   });
 });

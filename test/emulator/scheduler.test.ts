@@ -1,5 +1,33 @@
 import { describe, expect, it } from "vitest";
-import { gate, ground, MINUTE, turns } from "./scheduler-support.ts";
+import { type ClockMode, createTime } from "../../src/emulator/clock.ts";
+import { Scheduler, type SchedulerOptions } from "../../src/emulator/scheduler.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+
+const MINUTE = 60_000;
+
+function ground(mode: ClockMode = "virtual", options: Pick<SchedulerOptions, "mostAtOnce"> = {}) {
+  const clock = createFakeClock();
+  const time = createTime(clock, mode, 0);
+  const failures: unknown[] = [];
+  const onFailure = (error: unknown) => failures.push(error);
+  const scheduler = new Scheduler(clock, time, { horizonMs: MINUTE, onFailure, ...options });
+  const seen: string[] = [];
+  const note = (name: string) => (at: number) => void seen.push(`${name} at ${at}`);
+  return { clock, time, scheduler, seen, note, failures };
+}
+
+/** A promise with its handle. */
+function gate() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
+const turns = async () => {
+  for (let i = 0; i < 10; i++) await new Promise((resolve) => setImmediate(resolve));
+};
 
 describe("Scheduler on a virtual clock", () => {
   it("runs at once what is due, and the rest when time is moved", async () => {
@@ -22,15 +50,6 @@ describe("Scheduler on a virtual clock", () => {
     scheduler.add({ dueAt: 100, lane: "a", run: note("overdue in a lane") });
     await scheduler.idle();
     expect(seen).toEqual(["overdue at 500", "overdue in a lane at 500"]);
-  });
-
-  it("lets a place go before others of the same time, however late it was added", async () => {
-    const { scheduler, seen, note } = ground();
-    const place = scheduler.nextPlace();
-    scheduler.add({ dueAt: 5, run: note("second") });
-    scheduler.add({ dueAt: 5, place, run: note("first") });
-    await scheduler.advance(5);
-    expect(seen).toEqual(["first at 5", "second at 5"]);
   });
 
   it("stays at the time of a task that runs, and lets others of that time overlap it", async () => {
@@ -77,20 +96,6 @@ describe("Scheduler on a virtual clock", () => {
     expect(seen).toEqual(["other at 50", "behind it at 2"]);
   });
 
-  it("prepares in the order of tasks, not in the order in which lanes get free", async () => {
-    const { scheduler, seen } = ground();
-    const slow = gate();
-    const prepare = (name: string) => () => void seen.push(name);
-    scheduler.add({ dueAt: 1, lane: "a", prepare: prepare("a1"), run: () => slow.opened });
-    scheduler.add({ dueAt: 1, lane: "a", prepare: prepare("a2"), run: () => {} });
-    scheduler.add({ dueAt: 1, lane: "b", prepare: prepare("b1"), run: () => {} });
-    const advanced = scheduler.advance(3);
-    await turns();
-    expect(seen).toEqual(["a1", "a2", "b1"]);
-    slow.open();
-    await advanced;
-  });
-
   it("runs no more at once than it may, and what needs no lane besides", async () => {
     const { scheduler, seen, note } = ground("virtual", { mostAtOnce: 10 });
     let running = 0;
@@ -123,30 +128,6 @@ describe("Scheduler on a virtual clock", () => {
     await Promise.all([first, second]);
     expect(seen).toEqual(["first ended at 10", "in the second at 15"]);
     expect(time.now()).toBe(20);
-  });
-
-  it("does within an advance what tasks bring until its end", async () => {
-    const { scheduler, seen, note } = ground();
-    scheduler.add({ dueAt: 1, run: () => void scheduler.add({ dueAt: 2, run: note("from a step") }) });
-    const run = async () => {
-      await turns();
-      scheduler.add({ dueAt: 4 + MINUTE, run: note("from a run") });
-    };
-    scheduler.add({ dueAt: 4, lane: "a", run });
-    await scheduler.advance(2 * MINUTE);
-    expect(seen).toEqual(["from a step at 2", `from a run at ${MINUTE + 4}`]);
-  });
-
-  it("waits for what was under way before, at the time at which it began", async () => {
-    const { scheduler, seen, time } = ground();
-    const run = async () => {
-      await turns();
-      seen.push(`called at ${time.now()}`);
-    };
-    scheduler.add({ dueAt: 0, lane: "a", run });
-    scheduler.add({ dueAt: 5, run: (at) => void seen.push(`step at ${at}`) });
-    await scheduler.advance(10);
-    expect(seen).toEqual(["called at 0", "step at 5"]);
   });
 
   it("does not wait, after a clear, for what ran before, nor in its lane", async () => {
@@ -231,18 +212,168 @@ describe("Scheduler on a virtual clock", () => {
     expect(seen.at(-1)).toBe("dropped too");
   });
 
-  it("takes 10,000 tasks, and a chain of 10,000 that bring each other", async () => {
-    const { scheduler, time } = ground();
+  it("takes a chain of 10,000 tasks that bring each other", () => {
+    const { scheduler } = ground();
     let ran = 0;
-    for (let i = 0; i < 10_000; i++) {
-      scheduler.add({ dueAt: (i * 7_919) % 10_000, lane: String(i), run: () => void ran++ });
-    }
     const chain = (at: number) => {
-      if (++ran < 20_000) scheduler.add({ dueAt: at, run: chain });
+      if (++ran < 10_000) scheduler.add({ dueAt: at, run: chain });
     };
-    await scheduler.advance(10_000);
     scheduler.add({ dueAt: 0, run: chain });
-    expect(ran).toBe(20_000);
-    expect(time.now()).toBe(10_000);
+    expect(ran).toBe(10_000);
+  });
+});
+
+describe("Scheduler on a running clock", () => {
+  it.each([
+    ["real", 1],
+    ["x60", 60],
+  ] as const)("runs tasks when their time has come (%s)", async (mode, rate) => {
+    const { clock, scheduler, seen, note } = ground(mode);
+    scheduler.add({ dueAt: 3_000, run: note("later") });
+    scheduler.add({ dueAt: 600, run: note("sooner") });
+    await clock.advance(600 / rate - 1);
+    expect(seen).toEqual([]);
+    await clock.advance(1);
+    expect(seen).toEqual(["sooner at 600"]);
+    await clock.advance(3_000 / rate);
+    expect(seen).toEqual(["sooner at 600", "later at 3000"]);
+  });
+
+  it("jumps on advance and runs on from there", async () => {
+    const { clock, time, scheduler, seen, note } = ground("real");
+    scheduler.add({ dueAt: 5 * MINUTE, run: note("jumped to") });
+    scheduler.add({ dueAt: 10 * MINUTE + 1_000, run: note("run to") });
+    await scheduler.advance(10 * MINUTE);
+    expect(seen).toEqual([`jumped to at ${5 * MINUTE}`]);
+    await clock.advance(1_000);
+    expect(seen).toEqual([`jumped to at ${5 * MINUTE}`, `run to at ${10 * MINUTE + 1_000}`]);
+    expect(time.now()).toBe(10 * MINUTE + 1_000);
+  });
+
+  it("lets a slow task hold up nobody but its lane, and gives the next one there the time it has", async () => {
+    const { clock, scheduler, seen, note } = ground("x60");
+    const slow = gate();
+    scheduler.add({ dueAt: 0, lane: "a", run: () => slow.opened });
+    scheduler.add({ dueAt: 1_000, lane: "a", run: note("lane") });
+    scheduler.add({ dueAt: 5 * MINUTE, run: note("other") });
+    await clock.advance(5_000);
+    expect(seen).toEqual([`other at ${5 * MINUTE}`]);
+    await clock.advance(1_000);
+    slow.open();
+    await scheduler.idle();
+    expect(seen.at(-1)).toBe(`lane at ${6 * MINUTE}`);
+  });
+
+  it("gives each task its own time when time is moved over many, however far ahead others are", async () => {
+    const { scheduler, seen, note } = ground("real");
+    for (const dueAt of [1_000, 20_000, 59_000]) {
+      scheduler.add({ dueAt, lane: `retry ${dueAt}`, allowsAhead: true, run: note("retry") });
+      scheduler.add({ dueAt, lane: `first ${dueAt}`, run: note("first") });
+    }
+    await scheduler.advance(60_000);
+    expect(seen.sort()).toEqual([1_000, 20_000, 59_000].flatMap((at) => [`first at ${at}`, `retry at ${at}`]).sort());
+  });
+
+  it("sets no timer while all hands are full, and finds what came due when one is free", async () => {
+    const { clock, scheduler, seen, note } = ground("real", { mostAtOnce: 32 });
+    let timers = 0;
+    const { setTimeout } = clock;
+    clock.setTimeout = (callback, ms) => {
+      timers++;
+      return setTimeout(callback, ms);
+    };
+    const slow = gate();
+    for (let i = 0; i < 32; i++) scheduler.add({ dueAt: 0, lane: String(i), run: () => slow.opened });
+    scheduler.add({ dueAt: 10, lane: "last", run: note("last") });
+    await clock.advance(1_000);
+    expect(seen).toEqual([]);
+    expect(timers).toBeLessThanOrEqual(1);
+    slow.open();
+    await scheduler.idle();
+    expect(seen).toEqual(["last at 1000"]);
+  });
+
+  it("moves its timer when something sooner comes, and when all is forgotten", async () => {
+    const { clock, scheduler, seen, note } = ground("real");
+    scheduler.add({ dueAt: 1_000, run: note("forgotten") });
+    scheduler.add({ dueAt: 500, run: note("forgotten too") });
+    scheduler.clear();
+    scheduler.add({ dueAt: 700, run: note("kept") });
+    await clock.advance(2_000);
+    expect(seen).toEqual(["kept at 700"]);
+  });
+
+  it("waits longer than a timer can", async () => {
+    const { clock, scheduler, seen, note } = ground("real");
+    const month = 31 * 86_400_000;
+    const { setTimeout } = clock;
+    clock.setTimeout = (callback, ms) => setTimeout(callback, Math.min(ms, 2 ** 31 - 1));
+    scheduler.add({ dueAt: month, run: note("month") });
+    await clock.advance(month);
+    expect(seen).toEqual([`month at ${month}`]);
+  });
+});
+
+describe("Scheduler under calls", () => {
+  it("comes to an end however many calls come meanwhile, and waits for those that came first", async () => {
+    const { scheduler, time } = ground();
+    let calling = true;
+    let ended = 0;
+    const call = (number: number) => {
+      const run = async () => {
+        await turns();
+        ended += 1;
+      };
+      scheduler.add({ dueAt: time.now(), lane: `call ${number}`, run });
+      // As a message does: later steps, each with an attempt of its own.
+      for (const later of [1_000, 5_000]) {
+        const step = (at: number) => void scheduler.add({ dueAt: at, lane: `call ${number}`, run });
+        scheduler.add({ dueAt: time.now() + later + number, run: step });
+      }
+      if (calling) setImmediate(call, number + 1);
+    };
+    scheduler.add({ dueAt: 3 * MINUTE, run: () => {} });
+    const advanced = scheduler.advance(10 * MINUTE);
+    call(0);
+    await advanced;
+    expect(time.now()).toBe(10 * MINUTE);
+    expect(ended).toBeGreaterThan(0);
+    calling = false;
+    await scheduler.idle();
+  });
+
+  it("lets what a call brought hold time from the next advance on", async () => {
+    const { scheduler, seen, time } = ground();
+    const run = async () => {
+      await turns();
+      seen.push(`seen at ${time.now()}`);
+    };
+    const call = () => {
+      scheduler.add({ dueAt: 500, run: (at) => void scheduler.add({ dueAt: at, lane: "a", run }) });
+    };
+    // As a webhook's receiver does: between the moments of an advance.
+    scheduler.add({ dueAt: 1, lane: "webhook", run: async () => void setImmediate(call) });
+    scheduler.add({ dueAt: 1, lane: "slow", run: turns });
+    await scheduler.advance(100);
+    expect(scheduler.waiting).toBe(1);
+    scheduler.add({ dueAt: 501, run: () => void seen.push(`later at ${time.now()}`) });
+    await scheduler.advance(1_000);
+    expect(seen).toEqual(["seen at 500", "later at 501"]);
+  });
+
+  it("raises time in the turn in which all has happened, before whoever waited goes on", async () => {
+    const { scheduler, seen, time } = ground();
+    const slow = gate();
+    scheduler.add({ dueAt: 10, lane: "a", run: () => slow.opened });
+    const advanced = scheduler.advance(10 * MINUTE);
+    await turns();
+    slow.open();
+    for (let i = 0; i < 20; i++) {
+      await Promise.resolve();
+      scheduler.add({ dueAt: time.now(), run: (at) => void seen.push(`${at === time.now()}`) });
+    }
+    await advanced;
+    expect(new Set(seen)).toEqual(new Set(["true"]));
+    expect(time.now()).toBe(10 * MINUTE);
   });
 });

@@ -71,6 +71,12 @@ export async function tokenOf(
   return body.access_token;
 }
 
+/** An emulator as by `start`, with a token of the main client. */
+export async function ready(options: EmulatorOptions = {}): Promise<{ emulator: Emulator; token: string }> {
+  const emulator = await start(options);
+  return { emulator, token: await tokenOf(emulator) };
+}
+
 let keys = 0;
 
 /** A send request that the full number accepts, with some fields replaced; `undefined` removes one. */
@@ -146,7 +152,8 @@ export async function startCatcher(): Promise<Catcher> {
   return catcher;
 }
 
-function parsed(text: string): unknown {
+/** JSON; null when it is none. */
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,5 +1,4 @@
 /** Receivers for the transport's tests: they count connections and hold what came over them. */
-import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
@@ -84,15 +83,6 @@ export async function rawReceiver(
     });
   });
   return { ...(await listening(server, host)), texts };
-}
-
-/** This process's ends of the connections that it makes from now on. */
-export function clientSockets(): readonly Socket[] {
-  const sockets: Socket[] = [];
-  const watch = (message: unknown) => void sockets.push((message as { socket: Socket }).socket);
-  diagnostics.subscribe("net.client.socket", watch);
-  onTestFinished(() => void diagnostics.unsubscribe("net.client.socket", watch));
-  return sockets;
 }
 
 /** Resolves when `condition` holds, looked at on each turn of the event loop. */

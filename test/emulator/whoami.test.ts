@@ -1,7 +1,7 @@
 /** `GET /api/core/whoami` (WHO). */
 import { describe, expect, it } from "vitest";
 import type { Emulator } from "../../src/emulator/index.ts";
-import { call, start, tokenOf } from "./support.ts";
+import { call, ready, start, tokenOf } from "./support.ts";
 
 const whoami = async (emulator: Emulator, token: string) =>
   (await call(emulator, "GET", "/api/core/whoami", { token })).body;
@@ -24,8 +24,7 @@ describe("GET /api/core/whoami", () => {
   });
 
   it("counts flags of inactive numbers too, and follows their changes (WHO-3)", async () => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+    const { emulator, token } = await ready();
     const { inactive, full, foreign } = emulator.fixtures.numbers;
     expect(emulator.control.numbers().find(({ numberId }) => numberId === inactive)).toMatchObject({
       status: "INACTIVE",
@@ -35,19 +34,15 @@ describe("GET /api/core/whoami", () => {
     const counts = { total: 5, smsEnabledCount: 3, mmsEnabledCount: 3 };
     expect((await whoami(emulator, token)).assignedNumbers).toEqual(counts);
     emulator.control.updateNumber(foreign, { apiClientId: "ac_main" });
-    expect((await whoami(emulator, token)).assignedNumbers).toEqual({
-      total: 6,
-      smsEnabledCount: 4,
-      mmsEnabledCount: 4,
-    });
+    const more = { total: 6, smsEnabledCount: 4, mmsEnabledCount: 4 };
+    expect((await whoami(emulator, token)).assignedNumbers).toEqual(more);
   });
 
   it.each([
     ["inboundWebhookConfigured", "webhookInboundOverride", "WHO-4"],
     ["deliveryWebhookConfigured", "webhookDeliveryOverride", "WHO-5"],
-  ])("turns %s with a number's %s alone, and back (%s, WHO-7)", async (flag, override) => {
-    const emulator = await start();
-    const token = await tokenOf(emulator);
+  ])("turns %s with a number's %s alone, and back (%s, WHO-7, UPD-12)", async (flag, override) => {
+    const { emulator, token } = await ready();
     const { full, smsOff } = emulator.fixtures.numbers;
     const flags = async () => {
       const { inboundWebhookConfigured, deliveryWebhookConfigured } = await whoami(emulator, token);
@@ -85,11 +80,5 @@ describe("GET /api/core/whoami", () => {
       assignedNumbers: { total: 5 },
       inboundWebhookConfigured: false,
     });
-  });
-
-  it("refuses in the wrapper without a token (WHO-9)", async () => {
-    const emulator = await start();
-    const { status, body } = await call(emulator, "GET", "/api/core/whoami");
-    expect([status, body.error.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 });

@@ -15,9 +15,9 @@ import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { fixtures, lifecycle, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
-import { connect } from "../outages/sender.ts";
-import { findings, type HandledRow, verdictOn } from "../outages/verdict.ts";
 import { sql, urlOf } from "../postgres/place.ts";
+import { connect } from "../proofs/application.ts";
+import { findings, type HandledRow, verdictOn } from "../proofs/ledger.ts";
 import { holdRows } from "./holding.ts";
 import { RunningExample, runToEnd, SECRET } from "./running.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { lifecycle, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
-import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import type { Programme, Proof, Terms } from "../proofs/programme.ts";
 import { freePort } from "../support/free-port.ts";
 import { tryCompose } from "./compose.ts";
 import { copyExample, isChosen, type Machine, prepareMachine, ROOT, Running, SECRET, type Tried } from "./newcomer.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isPrinted, type Step, stepsOf } from "../../scripts/docs/tutorial.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
-import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import type { Programme, Proof, Terms } from "../proofs/programme.ts";
 import { freePort } from "../support/free-port.ts";
 import { isChosen, type Machine, prepareMachine, ROOT, Running } from "./newcomer.ts";
 

@@ -7,7 +7,7 @@ import { parseEvent } from "../../src/index.ts";
 import { fixtures } from "../../src/testing/index.ts";
 import { newInbox, startForwarding } from "./bench.ts";
 import { FAULTLESS, faultsOf, type Held, heldOf, messages } from "./held.ts";
-import { atEnd, needs, startProxy, startProxyDown } from "./needs.ts";
+import { atEnd, needs } from "./needs.ts";
 import { REDIS, uniqueName } from "./services.ts";
 
 type JobQueue = Queue<ForwardedJob>;
@@ -103,42 +103,6 @@ describe("bullmqPublisher() with a receiver", () => {
     // By the options of the job that ended, or its worker's; ours say what becomes of them when they end themselves.
     await expect.poll(completed).toEqual(["another"]);
   });
-
-  it("adds once what was added again because the answer never came", async () => {
-    const queue = ownQueue();
-    const proxy = await startProxy(REDIS);
-    const publisher = bullmqPublisher({ queue: newQueue(proxy.port, {}, queue.name) });
-    const { accept, settled, receiver } = await startForwarding(publisher);
-    await accept([fixtures.queued({ occurredAt: Date.now() })]);
-    await settled();
-    proxy.hold();
-    const sent = messages(5);
-    await accept(sent);
-    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
-    expect((await held(queue)).length).toBeGreaterThan(1);
-    proxy.release();
-    await settled();
-    expect(faultsOf((await held(queue)).slice(1), sent)).toEqual(FAULTLESS);
-  });
-
-  it("loses nothing when Redis is down at the start and in the middle, and goes on by itself", async () => {
-    const queue = ownQueue();
-    const proxy = await startProxyDown(REDIS);
-    const publisher = bullmqPublisher({ queue: newQueue(proxy.port, {}, queue.name) });
-    const { accept, settled, receiver } = await startForwarding(publisher);
-    const [before, after] = [messages(5, "before"), messages(5, "after")];
-    await accept(before);
-    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
-    await proxy.up();
-    await settled();
-    await proxy.down();
-    await accept(after);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect((await receiver.inbox.stats()).gauges.pending).toBeGreaterThan(0);
-    await proxy.up();
-    await settled();
-    expect(faultsOf(await held(queue), [...before, ...after])).toEqual(FAULTLESS);
-  });
 });
 
 describe("bullmqPublisher().check()", () => {
@@ -152,13 +116,10 @@ describe("bullmqPublisher().check()", () => {
     await expect(answering("aof_enabled:1\r\nmaxmemory_policy:allkeys-lru\r\n")).rejects.toThrow(/allkeys-lru/);
   });
 
-  it("waits for a Redis that fails in another way", async () => {
+  it("waits for a Redis that fails in another way, and has no complaint about a backend that is none", async () => {
     const info = async () => Promise.reject(new Error("READONLY"));
     const { check } = bullmqPublisher({ queue: queueOf({ backend: { client: Promise.resolve({ info }) } }) });
     await expect(check()).rejects.toThrow("READONLY");
-  });
-
-  it("has no complaint about a backend that is no Redis", async () => {
     expect(await bullmqPublisher({ queue: queueOf({}) }).check()).toEqual([]);
   });
 

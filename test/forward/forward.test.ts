@@ -2,8 +2,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type ForwardedMessage, forward, type Publish, type Publisher } from "../../src/forward/index.ts";
-import { messageOf } from "../../src/forward/publisher.ts";
-import type { LaneKey } from "../../src/inbox/lane-key.ts";
 import { createReceiver, eventIdentity, parseEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { stripe } from "../../src/presets/index.ts";
@@ -47,21 +45,6 @@ describe("forward()", () => {
       traceparent: TRACE,
     });
     expect(message).toMatchObject({ sequence: 1, lane: { tag: "outbound", messageId: "msg_000001" } });
-  });
-
-  it.each([
-    ["the kind of lane", { tag: "arrival" as const }],
-    ["the entry", { apiClientId: "other" }],
-    ["what the lane is named", { messageId: "other" }],
-    ["where one part ends", { apiClientId: "a", messageId: "bc" }],
-  ])("gives lanes that differ in one part keys of their own: %s", (_part, change) => {
-    const lane = { apiClientId: "ab", tag: "position" as const, messageId: "c" };
-    const attempt = { signal: new AbortController().signal, traceparent: null, attempt: 1, replay: false };
-    const keyOf = (lane: LaneKey) => {
-      const known = { lane, sequence: 0, eventType: "any", identity: "an identity" };
-      return messageOf({} as never, Buffer.from(""), { ...attempt, late: false, missing: null }, known).key;
-    };
-    expect(keyOf({ ...lane, ...change })).not.toBe(keyOf(lane));
   });
 
   it("gives all events of another source's lane one key, and each the id that handlers see", async () => {
@@ -131,18 +114,6 @@ describe("forward()", () => {
       ["2", undefined, "true", "true"],
     ]);
     expect(engine.got[2]?.id).toBe(engine.got[1]?.id);
-  });
-
-  it("calls no replay late that nothing has overtaken", async () => {
-    const engine = recording();
-    const { deliver, receiver } = forwarding(engine.publish);
-    await deliver(JSON.stringify(fixtures.queued()));
-    await receiver.drain();
-    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", tag: "outbound", messageId: "msg_000001" });
-    await receiver.inbox.replay(lane!.events[0]!.id, { by: "test" });
-    await receiver.drain();
-    expect(engine.got[1]?.headers).toMatchObject({ "oncehook-replay": "true" });
-    expect(engine.got[1]?.headers).not.toHaveProperty("oncehook-late");
   });
 
   it("completes an event only when the engine has acknowledged it (RCV-3)", async () => {

@@ -14,9 +14,9 @@ import { passthrough } from "../../src/forward/index.ts";
 import { type JetStreamPublisherOptions, jetstreamPublisher } from "../../src/forward/jetstream.ts";
 import { fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
 import { recordedLog } from "../receiver/bench.ts";
-import { newInbox, startForwarding } from "./bench.ts";
+import { startForwarding } from "./bench.ts";
 import { FAULTLESS, faultsOf, type Held, heldOf, messages } from "./held.ts";
-import { atEnd, needs, startProxy, startProxyDown } from "./needs.ts";
+import { atEnd, needs, startProxy } from "./needs.ts";
 import { at, NATS, uniqueName } from "./services.ts";
 
 const DAY_NANOS = 86_400 * 1_000_000_000;
@@ -72,70 +72,6 @@ describe("jetstreamPublisher() with a receiver", () => {
     const first = await manager.streams.getMessage(name, { seq: 1 });
     expect(first?.header.get("oncehook-sequence")).toMatch(/^[01]$/);
     expect(sent.map((event) => JSON.stringify(event))).toContain(first?.string());
-  });
-
-  it("counts once what was acknowledged before the process ended and published again after it", async () => {
-    const { name, held } = await newStream();
-    const publisher = publisherFor(await connected(NATS.url), name);
-    const inbox = await newInbox();
-    let attempts = 0;
-    // It has the engine's acknowledgement, and ends before its inbox knows.
-    const dying: typeof publisher = {
-      ...publisher,
-      publish: async (message) => {
-        attempts += 1;
-        await publisher.publish(message);
-        await new Promise(() => {});
-      },
-    };
-    const first = await startForwarding(dying, inbox);
-    const sent = messages(5);
-    await first.accept(sent);
-    await expect.poll(async () => (await held()).length).toBe(5);
-    await first.stop();
-    const second = await startForwarding(publisher, inbox);
-    await second.settled();
-    expect(attempts).toBeGreaterThanOrEqual(5);
-    expect(faultsOf(await held(), sent)).toEqual(FAULTLESS);
-  });
-
-  it("counts once what was published again because its acknowledgement never came", async () => {
-    const { name, held } = await newStream();
-    const proxy = await startProxy(NATS);
-    const { accept, settled, receiver } = await startForwarding(
-      publisherFor(await connected(at(NATS, proxy.port)), name),
-    );
-    await accept([fixtures.queued({ occurredAt: Date.now() })]);
-    await settled();
-    proxy.hold();
-    const sent = messages(5);
-    await accept(sent);
-    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
-    expect((await held()).length).toBe(6);
-    proxy.cut();
-    proxy.release();
-    await settled();
-    expect(faultsOf((await held()).slice(1), sent)).toEqual(FAULTLESS);
-  });
-
-  it("loses nothing when the engine is down at the start and in the middle, and goes on by itself", async () => {
-    const { name, held } = await newStream();
-    const proxy = await startProxyDown(NATS);
-    const js = connected(at(NATS, proxy.port)).then((connection) => jetstream(connection, { timeout: 300 }));
-    const publisher = jetstreamPublisher({ js, stream: name, subject: `${name}.events` });
-    const { accept, settled, receiver } = await startForwarding(publisher);
-    const [before, after] = [messages(5, "before"), messages(5, "after")];
-    await accept(before);
-    await expect.poll(async () => (await receiver.inbox.stats()).counters.retried).toBeGreaterThan(0);
-    await proxy.up();
-    await settled();
-    await proxy.down();
-    await accept(after);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect((await receiver.inbox.stats()).gauges.pending).toBeGreaterThan(0);
-    await proxy.up();
-    await settled();
-    expect(faultsOf(await held(), [...before, ...after])).toEqual(FAULTLESS);
   });
 });
 

@@ -4,9 +4,9 @@
  * @module-tag full
  */
 import { beforeEach, describe, expect, it } from "vitest";
+import { problemsOf } from "../proofs/forward.ts";
+import { forwardThroughOutages } from "../proofs/forward-outages.ts";
 import { needs } from "./needs.ts";
-import { forwardThroughOutages } from "./outages.ts";
-import { problemsOf } from "./programme.ts";
 import { NATS, REDIS } from "./services.ts";
 
 describe("forwarding to JetStream and BullMQ through outages", () => {

@@ -81,15 +81,6 @@ describe("passthrough()", () => {
     },
   );
 
-  it("takes a retry that is not signed anew, 81 minutes old (RCV-2)", async () => {
-    expect(
-      await send(
-        intake(async () => {}),
-        { at: Date.now() - 81 * MINUTE },
-      ),
-    ).toMatchObject({ status: 200 });
-  });
-
   it("answers 400 to a signed body that is no event: there is no quarantine", async () => {
     expect(
       await send(

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { type SignedRequest, TEST_SECRET } from "../../src/testing/index.ts";
-import { Asked } from "../prove/asked.ts";
+import { Asked } from "../proofs/process.ts";
 import { freePort } from "../support/free-port.ts";
 import { compiledOf } from "./apps.ts";
 import type { Trigger } from "./lambda-events.ts";
@@ -71,7 +71,7 @@ export async function startFunction(name: string, inbox: string, trigger: Trigge
       return asked.ask<number>("send", { trigger, request });
     },
     drain: () => asked.ask("drain"),
-    end: () => asked.end(),
+    end: () => asked.stop(),
   };
 }
 

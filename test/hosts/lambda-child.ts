@@ -2,10 +2,10 @@
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Receiver } from "../../src/index.ts";
-import { answering } from "../prove/asked.ts";
+import { answering, givenOptions } from "../proofs/process.ts";
 import { eventOf, type Sent, type Trigger } from "./lambda-events.ts";
 
-const { compiled } = JSON.parse(process.argv[2] ?? "{}") as { compiled: string };
+const { compiled } = givenOptions<{ compiled: string }>();
 const load = (path: string) => import(pathToFileURL(path).href);
 
 type Handler = (event: object, context: object) => Promise<{ readonly statusCode: number }>;

@@ -1,5 +1,5 @@
 /** `npm run prove -- hosts`: the receiver in other people's frameworks, mounted as the guide says. */
-import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import { inTurn, type Programme, type Proof, type Terms } from "../proofs/programme.ts";
 import { CARELESS, prepareApps } from "./apps.ts";
 import { startFunction, startServer } from "./hosts.ts";
 import { TRIGGERS } from "./lambda-events.ts";
@@ -21,20 +21,15 @@ export const hosts: Programme = {
     if (problems.length > 0) return { count: 0, unit: "deliveries", problems };
     const found: string[] = [];
     let count = 0;
-    const waiting = [...servers.map(server), ...functions.flatMap(triggered)];
-    const hostCount = waiting.length;
-    const work = async () => {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        const { name } = next;
-        const outcome = await next.run(full ? 25 : 2).catch(failed);
-        count += outcome.count;
-        say(`${name.padEnd(40)} ${outcome.count} deliveries: ${outcome.problems[0] ?? "nothing amiss"}`);
-        found.push(...outcome.problems.map((problem) => `${name}: ${problem}`));
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    const subjects = [...servers.map(server), ...functions.flatMap(triggered)];
+    await inTurn(subjects, AT_ONCE, async ({ name, run }) => {
+      const outcome = await run(full ? 25 : 2).catch(failed);
+      count += outcome.count;
+      say(`${name.padEnd(40)} ${outcome.count} deliveries: ${outcome.problems[0] ?? "nothing amiss"}`);
+      found.push(...outcome.problems.map((problem) => `${name}: ${problem}`));
+    });
     found.push(...(await unseen(say)));
-    return { count, unit: `deliveries to ${hostCount} hosts`, problems: found };
+    return { count, unit: `deliveries to ${subjects.length} hosts`, problems: found };
   },
 };
 

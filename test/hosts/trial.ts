@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { fixtures, signedRequest, tampered } from "../../src/testing/index.ts";
-import { contentsOf } from "../prove/sqlite-inbox.ts";
+import { contentsOf } from "../proofs/inbox.ts";
 import type { Delivery, Host } from "./hosts.ts";
 
 const SETTLED_WITHIN_MS = 20_000;

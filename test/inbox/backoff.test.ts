@@ -71,22 +71,16 @@ describe("gapWaitPolicy()", () => {
   const waits = (policy: Parameters<typeof gapWaitPolicy>[0]) =>
     [sentBody, failedBody].map((body) => gapWaitPolicy(policy)(event(body)));
 
-  it("waits 22 min, but 90 s before a failure, unless told otherwise (EVT-9, DLV-6)", () => {
+  it("waits 22 min, but 90 s before a failure, unless told otherwise: for every retry, or not at all (EVT-9, DLV-6)", () => {
     expect(waits(undefined)).toEqual([22 * MINUTE, 90_000]);
     expect(waits("balanced")).toEqual([22 * MINUTE, 90_000]);
-  });
-
-  it("waits for every retry, or not at all", () => {
     expect(waits("strict")).toEqual([85 * MINUTE, 85 * MINUTE]);
     expect(waits("eager")).toEqual([0, 0]);
   });
 
-  it("asks a function about the event, and bounds what it says", () => {
+  it("asks a function about the event and bounds what it says, and refuses a policy it does not know", () => {
     expect(waits((about) => (about.eventType === "message.sent" ? 7 : 8))).toEqual([7, 8]);
     expect(() => waits(() => Number.NaN)).toThrow(/gapWait/);
-  });
-
-  it("refuses a policy it does not know", () => {
     expect(() => gapWaitPolicy("strickt" as "strict")).toThrow(/"gapWait" must be one of "balanced"/);
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Acceptance } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { type Bench, type BenchOptions, deferred, ENDS, openBench, rounds } from "./bench.ts";
+import { type Bench, type BenchOptions, ENDS, openBench, rounds, watched } from "./bench.ts";
 
 function openBeside(options: BenchOptions<never> = {}, parallelTurns = true): Promise<Bench> {
   const inner = memoryStore({ volatile: true });
@@ -24,19 +24,18 @@ const accepted = (bench: Bench) => bench.recorder.turns.map(({ accepts }) => acc
 describe("GroupCommit, with a store that takes several batches at once", () => {
   it("accepts next to a batch with effects, one batch at a time, and answers before that one ends", async () => {
     const bench = await openBeside();
-    const [first, second] = [deferred(), deferred()];
-    bench.recorder.gate = first.promise;
+    const letFirstGo = bench.hold();
     const early = await begin(bench, 3);
-    bench.recorder.gate = second.promise;
+    const letSecondGo = bench.hold();
     const beside = bench.acceptMany(5, "beside");
     await rounds();
     const waiting = bench.acceptMany(7, "waiting");
     await rounds();
     expect(accepted(bench)).toEqual([3, 5]);
-    second.resolve();
+    letSecondGo();
     expect((await beside).map(({ outcome }) => outcome)).toEqual(Array(5).fill("accepted"));
     await waiting;
-    first.resolve();
+    letFirstGo();
     await Promise.all(early);
     expect(accepted(bench)).toEqual([3, 5, 7]);
     expect(bench.recorder.turns[1]).toMatchObject({ settles: [], quarantines: [], claim: { limit: 0 } });
@@ -48,8 +47,7 @@ describe("GroupCommit, with a store that takes several batches at once", () => {
     ["is of a store that takes one at a time", "effects", false],
   ])("lets deliveries gather where the batch %s", async (_why, end, parallelTurns) => {
     const bench = await openBeside({}, parallelTurns);
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
+    const letGo = bench.hold();
     const early = await begin(bench, 1, end);
     const later: Promise<Acceptance>[] = [];
     for (const name of ["a", "b", "c"]) {
@@ -57,80 +55,49 @@ describe("GroupCommit, with a store that takes several batches at once", () => {
       await rounds();
     }
     expect(accepted(bench)).toEqual([1]);
-    gate.resolve();
+    letGo();
     await Promise.all([...early, ...later]);
     expect(accepted(bench)).toEqual([1, 3]);
   });
 
   it("accepts nothing in a batch whose effects are functions: an answer does not wait for them", async () => {
     const bench = await openBeside();
-    const gate = deferred();
     bench.groupCommit.settle(ENDS["a function"], () => {});
-    bench.recorder.gate = gate.promise;
+    const letGo = bench.hold();
     const early = bench.accept("early");
     await rounds();
     expect(accepted(bench)).toEqual([0, 1]);
-    gate.resolve();
+    letGo();
     expect((await early).outcome).toBe("accepted");
     const alone = await openBeside({}, false);
     await Promise.all(await begin(alone, 2, "a function"));
     expect(accepted(alone)).toEqual([2]);
   });
 
-  it("lets them gather again once the effects have ended", async () => {
-    const bench = await openBeside();
-    await Promise.all(await begin(bench));
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
-    const next = bench.accept("next");
-    await rounds();
-    const later = bench.accept("later");
-    await rounds();
-    expect(accepted(bench)).toEqual([1, 1]);
-    gate.resolve();
-    await Promise.all([next, later]);
-  });
-
-  it("begins no batch next to another without a delivery to accept", async () => {
-    const bench = await openBeside();
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
-    const early = await begin(bench);
-    bench.groupCommit.poke();
-    await rounds();
-    expect(bench.recorder.turns).toHaveLength(1);
-    gate.resolve();
-    await Promise.all(early);
-    await rounds();
-    expect(bench.recorder.turns).toHaveLength(2);
-  });
-
   it("has what came meanwhile claimed by a batch of its own, and by none where no worker runs (I5)", async () => {
     const bench = await openBeside({ register: (on) => on.onAny(() => {}) });
     bench.worker.start();
     await rounds();
-    const [first, second] = [deferred(), deferred()];
-    bench.recorder.gate = first.promise;
+    const letFirstGo = bench.hold();
     const early = await begin(bench);
-    bench.recorder.gate = second.promise;
+    const letSecondGo = bench.hold();
     const beside = bench.accept("beside");
     await rounds();
     bench.recorder.gate = null;
     // The other batch and all that follows from it end before there is anything to claim.
-    first.resolve();
+    letFirstGo();
     await Promise.all(early);
     await rounds();
-    second.resolve();
+    letSecondGo();
     await beside;
     await bench.clock.advance(0);
     expect(await bench.states()).toEqual(["handled", "handled"]);
     const idle = await openBeside();
-    const other = deferred();
-    idle.recorder.gate = other.promise;
+    const letGo = idle.hold();
     const accepting = await begin(idle);
     idle.recorder.gate = null;
     await idle.accept("beside");
-    other.resolve();
+    letGo();
     await Promise.all(accepting);
     await rounds();
     expect(accepted(idle)).toEqual([1, 1]);
@@ -138,35 +105,31 @@ describe("GroupCommit, with a store that takes several batches at once", () => {
 
   it("rejects the deliveries of such a batch alone when it fails (I2, RCV-3)", async () => {
     const bench = await openBeside();
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
+    const letGo = bench.hold();
     const early = await begin(bench);
     bench.recorder.gate = null;
     bench.recorder.failNextTurns = 1;
     await expect(bench.accept("beside")).rejects.toThrow("the disk is on fire");
     expect(await bench.accept("beside")).toMatchObject({ outcome: "accepted" });
-    gate.resolve();
+    letGo();
     expect(await Promise.all(early)).toMatchObject([{ outcome: "accepted" }]);
   });
 
   it("is closed when both batches have ended", async () => {
     const bench = await openBeside();
-    const [first, second] = [deferred(), deferred()];
-    bench.recorder.gate = first.promise;
+    const letFirstGo = bench.hold();
     const early = await begin(bench);
-    bench.recorder.gate = second.promise;
+    const letSecondGo = bench.hold();
     const beside = bench.accept("beside");
     await rounds();
-    let isClosed = false;
-    const closing = bench.groupCommit.close().then(() => {
-      isClosed = true;
-    });
-    first.resolve();
+    const closing = bench.groupCommit.close();
+    const isClosed = watched(closing);
+    letFirstGo();
     await Promise.all(early);
     await rounds();
-    expect(isClosed).toBe(false);
-    second.resolve();
+    expect(isClosed()).toBe(false);
+    letSecondGo();
     await Promise.all([beside, closing]);
-    expect(isClosed).toBe(true);
+    expect(isClosed()).toBe(true);
   });
 });

@@ -2,7 +2,11 @@
 import { describe, expect, it } from "vitest";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
-import { deferred, openBench, quarantine, rounds } from "./bench.ts";
+import { openBench, quarantine, rounds, startBench, watched } from "./bench.ts";
+
+/** The end of a lease that is gone. */
+const release = (event = 1) =>
+  ({ kind: "release", lease: { lane: event, token: 1, event, cursorBefore: null }, delayMs: 0, ran: false }) as const;
 
 describe("Batcher.close()", () => {
   it("writes what is queued, with what was joined to it", async () => {
@@ -17,34 +21,18 @@ describe("Batcher.close()", () => {
     expect((await bench.events()).map(({ duplicates }) => duplicates)).toEqual([1, 0]);
   });
 
-  it("refuses what was joined, with what it was joined to, once nothing is written any more", async () => {
-    const bench = await openBench();
-    bench.recorder.gate = new Promise(() => {});
-    void bench.accept("first");
-    await rounds();
-    const waiting = [bench.accept("a"), bench.accept("a")].map((answer) => answer.catch(({ code }) => code));
-    const closed = bench.groupCommit.close();
-    await bench.clock.advance(5_000);
-    await closed;
-    expect(await Promise.all(waiting)).toEqual(["closed", "closed"]);
-  });
-
   it.each([
     ["does not answer", "failNextTurns"],
     ["does not come to an end", "unfinishedTurns"],
   ] as const)("ends after 5 s with a store that %s; claims then count as lost", async (_name, fault) => {
-    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
-    bench.worker.start();
+    const bench = await startBench(() => {});
     await bench.accept("a");
     bench.recorder[fault] = 1_000;
     void bench.worker.stop(0);
     const closed = bench.groupCommit.close();
-    let over = false;
-    void closed.then(() => {
-      over = true;
-    });
+    const over = watched(closed);
     await bench.clock.advance(4_999);
-    expect(over).toBe(false);
+    expect(over()).toBe(false);
     await bench.clock.advance(1);
     await closed;
     await bench.clock.advance(10_000);
@@ -57,11 +45,7 @@ describe("Batcher.close()", () => {
   it("lets the process go, which stays while a settle waits for its next try", async () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
     const bench = await openBench({ clock });
-    const settle = () =>
-      bench.groupCommit.settle(
-        { kind: "release", lease: { lane: 1, token: 1, event: 1, cursorBefore: null }, delayMs: 0, ran: false },
-        () => {},
-      );
+    const settle = () => bench.groupCommit.settle(release(), () => {});
     bench.recorder.failNextTurns = 1;
     settle();
     await rounds();
@@ -82,11 +66,10 @@ describe("Batcher.close()", () => {
 
   it("refuses what is still queued, and what comes after it, behind a turn that does not end", async () => {
     const bench = await openBench();
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
+    const letGo = bench.hold();
     const underWay = bench.accept("a");
     await rounds();
-    const queued = Promise.allSettled([bench.accept("b"), quarantine(bench)]);
+    const queued = Promise.allSettled([bench.accept("b"), bench.accept("b"), quarantine(bench)]);
     const closed = bench.groupCommit.close();
     await bench.clock.advance(5_000);
     await closed;
@@ -95,7 +78,7 @@ describe("Batcher.close()", () => {
       expect(answer).toMatchObject({
         ...{ status: "rejected", reason: { code: "closed", message: expect.stringContaining("the service retries") } },
       });
-    gate.resolve();
+    letGo();
     expect(await underWay).toMatchObject({ outcome: "accepted" });
     await rounds();
     expect(bench.recorder.turns).toHaveLength(1);
@@ -104,12 +87,7 @@ describe("Batcher.close()", () => {
   it("answers a settle that comes after it", async () => {
     const bench = await openBench();
     await bench.groupCommit.close();
-    const settled = await new Promise((resolve) => {
-      bench.groupCommit.settle(
-        { kind: "release", lease: { lane: 1, token: 1, event: 1, cursorBefore: null }, delayMs: 0, ran: false },
-        resolve,
-      );
-    });
+    const settled = await new Promise((resolve) => bench.groupCommit.settle(release(), resolve));
     expect(settled).toEqual({ status: "lost" });
     await rounds();
     expect(bench.recorder.turns).toEqual([]);
@@ -118,24 +96,19 @@ describe("Batcher.close()", () => {
   it("answers a settle that waits for its next try, and one whose turn fails later", async () => {
     const bench = await openBench();
     const settled: unknown[] = [];
-    const settle = (event: number) => {
-      const lease = { lane: event, token: 1, event, cursorBefore: null };
-      bench.groupCommit.settle({ kind: "release", lease, delayMs: 0, ran: false }, (result) =>
-        settled.push([event, result]),
-      );
-    };
+    const settle = (event: number) =>
+      bench.groupCommit.settle(release(event), (result) => settled.push([event, result]));
     bench.recorder.failNextTurns = 2;
     settle(1);
     await rounds();
-    const gate = deferred();
-    bench.recorder.gate = gate.promise;
+    const letGo = bench.hold();
     settle(2);
     await rounds();
     const closed = bench.groupCommit.close();
     await bench.clock.advance(5_000);
     await closed;
     expect(settled).toEqual([[1, { status: "lost" }]]);
-    gate.resolve();
+    letGo();
     await rounds();
     expect(settled).toEqual([
       [1, { status: "lost" }],
@@ -159,18 +132,12 @@ describe("Batcher.idle()", () => {
   it("is not idle while a settle waits for its next try", async () => {
     const bench = await openBench();
     bench.recorder.failNextTurns = 1;
-    bench.groupCommit.settle(
-      { kind: "release", lease: { lane: 1, token: 1, event: 1, cursorBefore: null }, delayMs: 0, ran: false },
-      () => {},
-    );
+    bench.groupCommit.settle(release(), () => {});
     await rounds();
-    let isIdle = false;
-    void bench.groupCommit.idle().then(() => {
-      isIdle = true;
-    });
+    const isIdle = watched(bench.groupCommit.idle());
     await rounds();
-    expect(isIdle).toBe(false);
+    expect(isIdle()).toBe(false);
     await bench.clock.advance(50);
-    expect(isIdle).toBe(true);
+    expect(isIdle()).toBe(true);
   });
 });

@@ -8,6 +8,7 @@ import { Instruments } from "../../src/inbox/instrumentation.ts";
 import type { EventNotice, EventSummary, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type {
   Acceptance,
+  ClaimRequest,
   InboxStore,
   Lease,
   OpenContext,
@@ -57,7 +58,6 @@ export class Recorder<Tx> {
   unfinishedTurns = 0;
   /** Answers "lost" for these events. */
   readonly losing = new Set<number>();
-  nextDueCalls = 0;
   /** Awaited before the next turns. */
   gate: Promise<void> | null = null;
   /** Awaited between `nextDue`'s reading and its answer. */
@@ -76,7 +76,6 @@ export class Recorder<Tx> {
         return kept.map((held, index) => held && !this.losing.has(leases[index]?.event ?? 0));
       },
       nextDue: async () => {
-        this.nextDueCalls++;
         const due = await inner.nextDue();
         await this.nextDueGate;
         return due;
@@ -123,7 +122,6 @@ export interface BenchOptions<Tx> {
   readonly batch?: Partial<GroupCommitLimits>;
   readonly handlerTimeoutMs?: number;
   readonly clock?: FakeClock;
-  readonly logger?: Logger;
 }
 
 export type Wish = Partial<Omit<NewEvent, "lane">> & { readonly body?: object };
@@ -146,6 +144,15 @@ export function deferred<T = void>(): { promise: Promise<T>; resolve(value: T): 
   return { promise, resolve, reject };
 }
 
+/** Whether a promise has resolved by now. */
+export function watched(promise: Promise<unknown>): () => boolean {
+  let isOver = false;
+  void promise.then(() => {
+    isOver = true;
+  });
+  return () => isOver;
+}
+
 export class Bench<Tx = never> {
   readonly clock: FakeClock;
   readonly recorder: Recorder<Tx>;
@@ -156,8 +163,6 @@ export class Bench<Tx = never> {
   readonly groupCommit: GroupCommit<Tx>;
   readonly lines: LogLine[] = [];
   readonly endings: [event: number, ending: ClaimEnding][] = [];
-  /** Lanes that began to wait for a gap. */
-  readonly waits: number[] = [];
   readonly failures: { notice: EventNotice; attempt: number; error: unknown }[] = [];
   readonly dead: { notice: EventNotice; attempts: number; code: string }[] = [];
   readonly #inner: InboxStore<Tx>;
@@ -168,8 +173,8 @@ export class Bench<Tx = never> {
     this.clock = options.clock ?? createFakeClock();
     const clock = this.clock;
     this.recorder = new Recorder(inner);
-    this.#logger = options.logger ?? recordingLogger(this.lines);
-    const logger = this.#logger;
+    const logger = recordingLogger(this.lines);
+    this.#logger = logger;
     this.instruments = new Instruments(logger, clock);
     const handlers = new HandlerRegistry<Tx>(SERVICE_TYPES);
     this.entries = new Entries([{ name: null, source: serviceReader(() => 0), handlers }]);
@@ -192,7 +197,7 @@ export class Bench<Tx = never> {
   #events(): WorkerEvents {
     return {
       ended: (event, ending) => void this.endings.push([event, ending]),
-      waits: (lane) => void this.waits.push(lane),
+      waits: () => {},
       claimed: () => {},
       failed: (notice, { attempt, error }) => void this.failures.push({ notice, attempt, error }),
       deadLettered: (notice, attempts, code) => void this.dead.push({ notice, attempts, code }),
@@ -217,6 +222,24 @@ export class Bench<Tx = never> {
     return Promise.all(Array.from({ length: count }, (_, index) => this.accept(`${prefix}${index}`)));
   }
 
+  /** Holds the next turns until the function is called. */
+  hold(): () => void {
+    const { promise, resolve } = deferred();
+    this.recorder.gate = promise;
+    return () => {
+      if (this.recorder.gate === promise) this.recorder.gate = null;
+      resolve();
+    };
+  }
+
+  /** Drives the lane of what was accepted, as a request does; counts how often it is said not to be due. */
+  drive(acceptance: Acceptance): { refused: number } {
+    if (acceptance.outcome === "failed") throw acceptance.error;
+    const told = { refused: 0 };
+    this.worker.claimOnDemand(acceptance.lane, acceptance.event, () => told.refused++);
+    return told;
+  }
+
   async lane(messageId: string): Promise<LaneRecord> {
     const lane = await this.#inner.lane({ apiClientId: "apc_7", tag: "outbound", messageId });
     if (lane === null) throw new Error(`There is no lane ${messageId}.`);
@@ -229,6 +252,11 @@ export class Bench<Tx = never> {
 
   async states(): Promise<readonly string[]> {
     return (await this.events()).map((event) => event.outcome ?? event.state);
+  }
+
+  async expectAllHandled(count: number): Promise<void> {
+    expect(await this.states()).toEqual(Array(count).fill("handled"));
+    await this.expectNothingLeaked();
   }
 
   /** No lease is held, none was settled twice, and no lane waits without a moment to go on (I3, I5). */
@@ -246,6 +274,30 @@ export class Bench<Tx = never> {
 export async function openBench<Tx = never>(options: BenchOptions<Tx> = {}): Promise<Bench<Tx>> {
   const store: InboxStore<Tx> = options.store ?? memoryStore({ volatile: true });
   return new Bench<Tx>(store, options).open();
+}
+
+/** A bench whose worker has started, with one handler for all events. */
+export async function startBench(
+  handler: Parameters<Handlers<never>["onAny"]>[0],
+  options: Omit<BenchOptions<never>, "register"> = {},
+): Promise<Bench> {
+  const bench = await openBench({ ...options, register: (on) => on.onAny(handler) });
+  bench.worker.start();
+  return bench;
+}
+
+/** A batch of another process: it claims one lane, unless `claim` says otherwise. */
+export function stepElsewhere<Tx>(
+  store: InboxStore<Tx>,
+  claim: Partial<ClaimRequest> = {},
+  turn: Partial<Turn<Tx>> = {},
+): Promise<TurnResult> {
+  const standard = { limit: 1, leaseMs: 30_000, maxAttempts: 99, onDead: "continue", mode: "ordinary" } as const;
+  return store.step({
+    ...{ settles: [], accepts: [], quarantines: [], quarantineQuota: { maxRows: 1, maxBytes: 1 } },
+    claim: { ...standard, takes: () => true, ...claim },
+    ...turn,
+  });
 }
 
 export const RULES = { name: "default", firstSequence: 1, toleranceMs: 300_000 };

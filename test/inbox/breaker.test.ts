@@ -1,7 +1,122 @@
+/** The pause of a worker whose handlers all fail: what each verdict and its commit do to it, and what runs meanwhile. */
 import { describe, expect, it } from "vitest";
-import { PermanentError, RetryAfter } from "../../src/errors.ts";
-import { PROBE_MS } from "../../src/inbox/worker.ts";
-import { type Bench, deferred, openBench, rounds } from "./bench.ts";
+import { PermanentError } from "../../src/errors.ts";
+import { NOTHING_QUOTED } from "../../src/inbox/masking.ts";
+import { failed, type Verdict } from "../../src/inbox/runner.ts";
+import { Breaker, PROBE_MS } from "../../src/inbox/worker.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { type Bench, deferred, openBench, rounds, startBench } from "./bench.ts";
+
+const FAILED: Verdict<never> = failed(new Error("database down"), NOTHING_QUOTED);
+const PERMANENT: Verdict<never> = failed(new PermanentError("no"), NOTHING_QUOTED);
+const HANDLED: Verdict<never> = { kind: "complete", outcome: "handled", effects: [], event: {} as never };
+const WITH_EFFECTS: Verdict<never> = { ...HANDLED, effects: [() => {}] };
+const UNHANDLED: Verdict<never> = { ...HANDLED, outcome: "unhandled" };
+
+function scene() {
+  const clock = createFakeClock();
+  const lines: unknown[] = [];
+  const log = (fields: object, message: string) => void lines.push([fields, message]);
+  const breaker = new Breaker(clock, { debug: log, info: log, warn: log, error: log });
+  /** Lets handlers of `count` lanes fail, and says what the last did. */
+  const fail = (count: number) => {
+    const changes = Array.from({ length: count }, (_, lane) => breaker.ended(lane, FAILED));
+    return changes.at(-1) ?? null;
+  };
+  return { clock, lines, breaker, fail };
+}
+
+describe("Breaker", () => {
+  it("opens at the 20th lane in a row, closes at a success or a PermanentError, and says both", () => {
+    const { breaker, lines, fail } = scene();
+    const permanent = Array.from({ length: 40 }, (_, lane) => breaker.ended(lane, PERMANENT));
+    expect(permanent).toEqual(Array(40).fill(null));
+    // One lane that fails often, and events that nobody handles, change nothing.
+    const changes = Array.from({ length: 40 }, () => [breaker.ended(1, FAILED), breaker.ended(2, UNHANDLED)]);
+    expect(changes.flat()).toEqual(Array(80).fill(null));
+    expect(fail(19)).toBe(null);
+    breaker.ended(100, HANDLED);
+    expect([breaker.ended(100, FAILED), fail(18)]).toEqual([null, null]);
+    expect(fail(19)).toBe("opened");
+    expect(breaker.isOpen).toBe(true);
+    expect(breaker.ended(1, HANDLED)).toBe("closed");
+    expect(breaker.isOpen).toBe(false);
+    expect(lines).toEqual([
+      [
+        { code: "worker_paused", probeMs: PROBE_MS },
+        "Every handler failed: the worker paused itself, and tries one event at a time.",
+      ],
+      [{ code: "worker_resumed" }, "A probe succeeded: the worker handles events again."],
+    ]);
+    fail(20);
+    expect(breaker.ended(1, PERMANENT)).toBe("closed");
+    expect(breaker.isOpen).toBe(false);
+  });
+
+  it("takes a handler with effects for no success before they are committed", () => {
+    const { breaker, fail } = scene();
+    fail(20);
+    expect(breaker.ended(1, WITH_EFFECTS)).toBe(null);
+    expect(breaker.isOpen).toBe(true);
+    expect(breaker.committed(WITH_EFFECTS, "settled")).toBe("closed");
+  });
+
+  it("asks one lane more for each effect that is undecided, whatever was handled without any", () => {
+    const { breaker, fail } = scene();
+    breaker.ended(100, HANDLED);
+    expect(breaker.committed(HANDLED, "settled")).toBe(null);
+    breaker.ended(101, WITH_EFFECTS);
+    breaker.ended(102, WITH_EFFECTS);
+    expect(fail(21)).toBe(null);
+    breaker.committed(WITH_EFFECTS, "lost");
+    expect(fail(1)).toBe("opened");
+  });
+
+  it("opens under load, where some effect is always undecided and each fails", () => {
+    const { breaker } = scene();
+    const concurrency = 8;
+    for (let lane = 0; lane < concurrency; lane++) breaker.ended(lane, WITH_EFFECTS);
+    const changes: unknown[] = [];
+    for (let lane = 0; lane < 28; lane++) {
+      breaker.ended(lane + concurrency, WITH_EFFECTS);
+      breaker.committed(WITH_EFFECTS, "effect_failed");
+      changes.push(breaker.ended(lane, FAILED));
+    }
+    expect(changes).toEqual([...Array(27).fill(null), "opened"]);
+  });
+
+  it("counts anew after an effect that was committed, however many failed meanwhile", () => {
+    const { breaker, fail } = scene();
+    breaker.ended(100, WITH_EFFECTS);
+    fail(20);
+    breaker.committed(WITH_EFFECTS, "settled");
+    expect(fail(19)).toBe(null);
+    expect(fail(20)).toBe("opened");
+  });
+
+  it("asks for another probe after one that nobody handles, while it is open only", () => {
+    const { breaker, fail } = scene();
+    expect(breaker.ended(1, UNHANDLED)).toBe(null);
+    expect(breaker.committed(UNHANDLED, "settled")).toBe(null);
+    fail(20);
+    expect(breaker.takeProbe()).toBe(false);
+    expect(breaker.committed(UNHANDLED, "settled")).toBe("probe_again");
+    expect(breaker.takeProbe()).toBe(true);
+  });
+
+  it("allows a probe every 5 s from when it opened, though what was under way fails later", async () => {
+    const { breaker, clock, fail } = scene();
+    fail(20);
+    await clock.advance(PROBE_MS - 1);
+    expect(breaker.takeProbe()).toBe(false);
+    expect(fail(40)).toBe(null);
+    await clock.advance(1);
+    expect(breaker.takeProbe()).toBe(true);
+    expect(breaker.takeProbe()).toBe(false);
+    await clock.advance(PROBE_MS);
+    expect(breaker.takeProbe()).toBe(true);
+  });
+});
 
 describe("the pause of a worker whose handlers all fail", () => {
   const failing = (bench: () => Bench, state: { broken: boolean; runs: number[] }) => (on: Bench["registry"]) =>
@@ -19,36 +134,6 @@ describe("the pause of a worker whose handlers all fail", () => {
     return { bench, state };
   }
 
-  it("does not begin with 19 lanes, nor with one lane that fails often, nor with an event nobody handles", async () => {
-    const { bench } = await tripped(19);
-    expect(bench.worker.isTripped).toBe(false);
-    const alone = await openBench({
-      register: (on) =>
-        on.onAny(() => {
-          throw new RetryAfter(0);
-        }),
-      worker: { maxAttempts: 100 },
-    });
-    alone.worker.start();
-    await alone.accept("a");
-    await alone.clock.advance(0);
-    for (let round = 0; round < 30; round++) await alone.clock.advance(0);
-    expect(alone.worker.isTripped).toBe(false);
-  });
-
-  it("begins after 20 lanes in a row, though events that nobody handles lie between", async () => {
-    const { bench } = await tripped(19);
-    await bench.accept("nobody's", 1, { eventType: "message.queued" });
-    await rounds();
-    expect((await bench.lane("nobody's")).events[0]?.outcome).toBe("unhandled");
-    await bench.accept("twentieth");
-    await rounds();
-    expect(bench.worker.isTripped).toBe(true);
-    expect(bench.lines).toContainEqual(
-      expect.objectContaining({ fields: { code: "worker_paused", probeMs: PROBE_MS } }),
-    );
-  });
-
   it("passes over events that nobody handles, and ends with the first that is handled (I9)", async () => {
     const { bench, state } = await tripped();
     for (let n = 0; n < 200; n++) await bench.accept(`nobody's ${n}`, 1, { eventType: "message.queued" });
@@ -60,37 +145,6 @@ describe("the pause of a worker whose handlers all fail", () => {
     await rounds(2_000);
     expect(bench.worker.isTripped).toBe(false);
     expect((await bench.states()).filter((one) => one === "pending")).toEqual([]);
-  });
-
-  it("ends with a PermanentError too: the handler works", async () => {
-    let thrown: Error = new Error("database down");
-    const bench = await openBench({
-      register: (on) =>
-        on.onAny(() => {
-          throw thrown;
-        }),
-    });
-    bench.worker.start();
-    await bench.acceptMany(20);
-    await rounds(200);
-    expect(bench.worker.isTripped).toBe(true);
-    thrown = new PermanentError("no");
-    await bench.clock.advance(PROBE_MS);
-    expect(bench.worker.isTripped).toBe(false);
-  });
-
-  it("is not begun by PermanentErrors", async () => {
-    const bench = await openBench({
-      register: (on) =>
-        on.onAny(() => {
-          throw new PermanentError("no");
-        }),
-    });
-    bench.worker.start();
-    await bench.acceptMany(40);
-    await rounds(200);
-    expect(bench.worker.isTripped).toBe(false);
-    expect(bench.dead).toHaveLength(40);
   });
 
   it("probes one lane every 5 s and gives its attempt back; a success ends it", async () => {
@@ -114,16 +168,7 @@ describe("the pause of a worker whose handlers all fail", () => {
     await bench.clock.advance(PROBE_MS);
     expect(bench.worker.isTripped).toBe(false);
     await bench.clock.advance(60_000);
-    expect(await bench.states()).toEqual(Array(60).fill("handled"));
-    await bench.expectNothingLeaked();
-  });
-
-  it("starts nothing but probes, whatever was claimed ahead when it began", async () => {
-    const { bench, state } = await tripped(200);
-    expect(state.runs.length).toBe(20);
-    expect(bench.recorder.outstanding.size).toBe(0);
-    const pending = (await bench.events()).filter((event) => event.attempts > 0);
-    expect(pending).toHaveLength(20);
+    await bench.expectAllHandled(60);
   });
 
   it("ends drains at once, and lets a later one probe", async () => {
@@ -153,48 +198,29 @@ describe("the pause of a worker whose handlers all fail", () => {
   });
 
   it("gives back what a turn under way had claimed when it began", async () => {
-    const gate = deferred();
     const last = deferred();
     const runs: string[] = [];
-    const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => {
+    const bench = await startBench(
+      (_, ctx) => {
         runs.push(ctx.meta.lane.messageId);
         return ctx.meta.lane.messageId === "last" ? last.promise : Promise.reject(new Error("database down"));
-      });
-    const bench = await openBench({ register, worker: { concurrency: 8 } });
-    bench.worker.start();
+      },
+      { worker: { concurrency: 8 } },
+    );
     await bench.accept("last");
     await bench.acceptMany(19);
     await rounds(200);
     expect(bench.worker.isTripped).toBe(false);
-    bench.recorder.gate = gate.promise;
+    const letGo = bench.hold();
     const accepted = bench.acceptMany(5, "late");
     await rounds();
     last.reject(new Error("database down"));
     await rounds();
     expect(bench.worker.isTripped).toBe(true);
-    bench.recorder.gate = null;
-    gate.resolve();
+    letGo();
     await accepted;
     await rounds();
     expect(runs).toHaveLength(20);
     await bench.expectNothingLeaked();
-  });
-
-  it("counts anew after an event that was handled", async () => {
-    const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => {
-        if (ctx.meta.lane.messageId !== "good") throw new Error("database down");
-      });
-    const bench = await openBench({ register });
-    bench.worker.start();
-    await bench.acceptMany(19, "before");
-    await bench.accept("good");
-    await bench.acceptMany(19, "after");
-    await rounds();
-    expect(bench.worker.isTripped).toBe(false);
-    await bench.accept("twentieth");
-    await rounds();
-    expect(bench.worker.isTripped).toBe(true);
   });
 });

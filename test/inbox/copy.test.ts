@@ -1,34 +1,23 @@
 /** Copies between stores in memory; what every store gives and takes is in the store contract. */
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { type CopyOptions, type CopyStore, copyInbox, copyOpen, reopenMoved } from "../../src/inbox/copy.ts";
+import { type CopyOptions, type CopyStore, copyInbox, copyOpen } from "../../src/inbox/copy.ts";
 import type { AuditRecord } from "../../src/inbox/record.ts";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { openContext, outbound, RULES } from "./bench.ts";
+import { openContext, outbound, RULES, stepElsewhere } from "./bench.ts";
 
 const clock = createFakeClock();
-const CLAIM = {
-  limit: 0,
-  leaseMs: 1,
-  maxAttempts: 1,
-  onDead: "continue",
-  takes: () => true,
-  mode: "ordinary",
-} as const;
 const BEAT = { keyringVersion: "1", counters: {} };
 
 /** Open, with an event of each of these messages. */
 async function inboxWith(...messageIds: string[]): Promise<InboxStore<never>> {
   const store = memoryStore({ volatile: true });
   await store.open(openContext(clock, silentLogger));
-  const accepts = messageIds.map((messageId) => outbound(clock, messageId, 1));
-  const nothing = { settles: [], quarantines: [] };
-  const quarantineQuota = { maxRows: 1, maxBytes: 1 };
-  await store.step({ ...nothing, accepts, quarantineQuota, claim: CLAIM });
+  await stepElsewhere(store, { limit: 0 }, { accepts: messageIds.map((id) => outbound(clock, id, 1)) });
   return store;
 }
 
@@ -65,33 +54,11 @@ describe("copyInbox()", () => {
     expect([await isClosed(from), await isClosed(to)]).toEqual([true, true]);
   });
 
-  it("marks the source when asked, which then opens for a copy to the same place only", async () => {
-    const [from, to] = [await closed("a"), memoryStore({ volatile: true })];
-    expect(await copyInbox({ from, to })).toMatchObject({ moved: false });
-    expect(await copyInbox({ from, to, move: true })).toMatchObject({ moved: true, events: 1 });
-    const opening = await failureOf(from.open(openContext(clock, silentLogger)));
-    expect(opening).toMatchObject({
-      code: "inbox_moved",
-      message: expect.stringMatching(
-        /was moved to memory:: use that one\. To go back, .*"oncehook inbox copy --move".*"oncehook inbox reopen"/,
-      ),
-    });
-    const elsewhere = { ...memoryStore({ volatile: true }), location: "elsewhere:" };
-    expect(await failureOf(copyInbox({ from, to: elsewhere }))).toMatchObject({ code: "inbox_moved" });
-    await reopenMoved(from);
-    await from.open(openContext(clock, silentLogger));
-  });
-
   it("copies a moved inbox back into a new one", async () => {
     const [old, now, again] = [await closed("a"), memoryStore({ volatile: true }), memoryStore({ volatile: true })];
     await copyInbox({ from: old, to: now, move: true });
     expect(await copyInbox({ from: now, to: again, move: true })).toMatchObject({ moved: true, events: 1 });
     await again.open(openContext(clock, silentLogger));
-  });
-
-  it("refuses a move that is not said as true or false", async () => {
-    const options = { from: await closed("a"), to: memoryStore(), move: "yes" } as unknown as CopyOptions;
-    expect(await failureOf(copyInbox(options))).toMatchObject({ code: "invalid_option", fields: { option: "move" } });
   });
 
   it("takes along which entry is which kind of source", async () => {
@@ -115,11 +82,13 @@ describe("copyInbox()", () => {
     expect([await isClosed(from), await isClosed(to)]).toEqual([true, true]);
   });
 
-  it("refuses an option that it does not have", async () => {
-    const options = { from: await closed("a"), to: memoryStore(), onprogress: () => {} };
-    expect(await failureOf(copyInbox(options as CopyOptions))).toMatchObject({
-      ...{ code: "invalid_option", message: expect.stringMatching(/^copyInbox\(\) has no option "onprogress"/) },
-    });
+  it.each([
+    [{ move: "yes" }, /"move"/],
+    [{ onprogress: () => {} }, /^copyInbox\(\) has no option "onprogress"/],
+  ])("refuses %o", async (wrong, message) => {
+    const options = { from: await closed("a"), to: memoryStore(), ...wrong } as unknown as CopyOptions;
+    const refused = { code: "invalid_option", message: expect.stringMatching(message) };
+    expect(await failureOf(copyInbox(options))).toMatchObject(refused);
   });
 });
 
@@ -287,10 +256,7 @@ describe("copyOpen()", () => {
   it("does not tell to empty a target whose copy had ended: receivers may have used it since", async () => {
     const stores = { from: await inboxWith("a"), to: await inboxWith() };
     await copyOpen(stores, clock);
-    const accepts = [outbound(clock, "later", 1)];
-    const nothing = { settles: [], quarantines: [] };
-    const quarantineQuota = { maxRows: 1, maxBytes: 1 };
-    await stores.to.step({ ...nothing, accepts, quarantineQuota, claim: CLAIM });
+    await stepElsewhere(stores.to, { limit: 0 }, { accepts: [outbound(clock, "later", 1)] });
     const { message } = await failureOf(copyOpen(stores, clock), StoreError);
     expect(message).toMatch(/The copy had ended before: use only the one that receivers have worked on since/);
     expect(message).not.toMatch(/empty the target/);

@@ -64,18 +64,6 @@ describe("HandlerRegistry", () => {
     expect(registry.handlersFor("message.sent", false)).toEqual([any]);
   });
 
-  it("knows whether there is any handler, and which outbound types have one", () => {
-    const { entries, registry } = entriesOf();
-    expect(registry.isEmpty).toBe(true);
-    entries.addHook("error", nothing);
-    expect(registry.isEmpty).toBe(true);
-    registry.onLate(nothing);
-    expect(registry.isEmpty).toBe(false);
-    const other = new HandlerRegistry<never>(SERVICE_TYPES);
-    other.on("message.sent", nothing);
-    expect(other.isEmpty).toBe(false);
-  });
-
   it("keeps hooks in order", () => {
     const { entries } = entriesOf();
     const [first, second] = [() => 1, () => 2];

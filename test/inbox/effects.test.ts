@@ -2,29 +2,22 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterEach, describe, expect, it } from "vitest";
-import { LeaseLost, PermanentError } from "../../src/errors.ts";
-import type { HandlerContext } from "../../src/inbox/handlers.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { PermanentError } from "../../src/errors.ts";
 import { PROBE_MS } from "../../src/inbox/worker.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { Bench, type BenchOptions, type Handlers, rounds } from "./bench.ts";
+import { Bench, type Handlers, rounds } from "./bench.ts";
 
 type Tx = SqliteDatabase;
-const cleanUps: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
-});
-
 /** A bench on an inbox file with a table of the application's own. */
-async function sqliteBench(register: (on: Handlers<Tx>) => void, options: Omit<BenchOptions<Tx>, "register"> = {}) {
+async function sqliteBench(register: (on: Handlers<Tx>) => void) {
   const directory = await mkdtemp(join(tmpdir(), "oncehook-"));
   const path = join(directory, "inbox.db");
   const user = new Database(path);
   user.exec("create table note (text text unique not null)");
   const store = sqliteStore(path);
-  const bench = await new Bench<Tx>(store, { ...options, register }).open();
-  cleanUps.push(async () => {
+  const bench = await new Bench<Tx>(store, { register }).open();
+  onTestFinished(async () => {
     await store.close();
     user.close();
     await rm(directory, { recursive: true });
@@ -44,21 +37,6 @@ async function until(condition: () => Promise<boolean> | boolean): Promise<void>
 }
 
 describe("ctx.commit() with the worker", () => {
-  it("commits the effects of all handlers in order, with the completion", async () => {
-    const { bench, notes } = await sqliteBench((on) => {
-      on.onAny((_, ctx) => ctx.commit(write(`${ctx.meta.eventId} first`)));
-      on.onAny(async (_, ctx) => {
-        await rounds(2);
-        ctx.commit(write(`${ctx.meta.eventId} second`));
-      });
-    });
-    await Promise.all([bench.accept("a"), bench.accept("b")]);
-    expect(await bench.worker.drain({})).toEqual({ claimed: 2, complete: true });
-    expect(notes().toSorted()).toEqual(["1 first", "1 second", "2 first", "2 second"]);
-    expect(await bench.states()).toEqual(["handled", "handled"]);
-    await bench.expectNothingLeaked();
-  });
-
   it("has no effect of an attempt in which a later handler failed", async () => {
     const { bench, notes } = await sqliteBench((on) => {
       on.onAny((_, ctx) => ctx.commit(write(`attempt ${ctx.attempt}`)));
@@ -90,8 +68,7 @@ describe("ctx.commit() with the worker", () => {
     await bench.clock.advance(1_000);
     await bench.worker.drain({});
     expect(notes()).toContain("bad 2");
-    expect(await bench.states()).toEqual(["handled", "handled", "handled"]);
-    await bench.expectNothingLeaked();
+    await bench.expectAllHandled(3);
   });
 
   it("dead-letters at once when an effect throws a PermanentError", async () => {
@@ -110,35 +87,12 @@ describe("ctx.commit() with the worker", () => {
     expect(bench.dead).toMatchObject([{ attempts: 1, code: "permanent_failure" }]);
   });
 
-  it("refuses an effect that returns a promise, and one that comes after the event is settled", async () => {
-    const contexts: HandlerContext<Tx>[] = [];
-    const { bench } = await sqliteBench((on) =>
-      on.onAny((_, ctx) => {
-        contexts.push(ctx);
-        if (ctx.attempt === 1) ctx.commit(async () => {});
-      }),
-    );
-    await bench.accept("a");
-    await bench.worker.drain({});
-    expect((await bench.lane("a")).attempts).toMatchObject([{ errorCode: "async_effect" }]);
-    for (const ctx of contexts) expect(() => ctx.commit(write("late"))).toThrow(LeaseLost);
-  });
-
-  it.each([
-    [
-      "whose driver works synchronously",
-      (orm: Database.Database) => () => orm.exec("insert into note values ('past')"),
-    ],
-    [
-      "whose interface is asynchronous",
-      (orm: Database.Database) => () => Promise.resolve().then(() => orm.exec("insert into note values ('past')")),
-    ],
-  ])("refuses an effect that takes no connection, as with an ORM of its own %s, before it runs", async (_how, past) => {
+  it("refuses an effect that takes no connection, as with an ORM of its own, before it runs", async () => {
     const refused: unknown[] = [];
     const { bench, notes, orm } = await sqliteBench((on) =>
       on.onAny((_, ctx) => {
         try {
-          ctx.commit(past(orm()));
+          ctx.commit(() => orm().exec("insert into note values ('past')"));
         } catch (error) {
           refused.push(error);
           throw error;
@@ -150,72 +104,6 @@ describe("ctx.commit() with the worker", () => {
     expect(refused).toMatchObject([{ code: "invalid_argument", message: expect.stringMatching(/option "effects"/) }]);
     expect((await bench.lane("a")).attempts).toMatchObject([{ errorCode: "invalid_argument" }]);
     expect(notes()).toEqual([]);
-  });
-
-  it("has its effects once when the turn that carries them fails at first (I3)", async () => {
-    const { bench, notes } = await sqliteBench((on) => on.onAny((_, ctx) => ctx.commit(write("once"))));
-    bench.worker.start();
-    await bench.accept("a");
-    bench.recorder.failNextTurns = 3;
-    for (let round = 0; round < 20; round++) await bench.clock.advance(100);
-    await until(async () => (await bench.states())[0] === "handled");
-    expect(notes()).toEqual(["once"]);
-    await bench.expectNothingLeaked();
-  });
-
-  it("has no effect when another process took the lease over meanwhile (I3)", async () => {
-    let release = () => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    const { bench, notes } = await sqliteBench((on) =>
-      on.onAny(async (_, ctx) => {
-        await gate;
-        ctx.commit(write("zombie"));
-      }),
-    );
-    const drained = bench.worker.drain({});
-    await drained;
-    await bench.accept("a");
-    const second = bench.worker.drain({});
-    await until(() => bench.recorder.outstanding.size === 1);
-    bench.clock.set(bench.clock.now() + 31_000);
-    const turn = { settles: [], accepts: [], quarantines: [] } as const;
-    const claim = {
-      limit: 1,
-      leaseMs: 30_000,
-      maxAttempts: 9,
-      onDead: "continue",
-      takes: () => true,
-      mode: "recover",
-    } as const;
-    const { step } = bench.recorder.store;
-    const taken = await step({ ...turn, quarantineQuota: { maxRows: 1, maxBytes: 1 }, claim });
-    expect(taken.leases).toHaveLength(1);
-    release();
-    await second;
-    expect(notes()).toEqual([]);
-    expect(bench.endings).toEqual([[1, "put_back"]]);
-    expect((await bench.events())[0]).toMatchObject({ state: "pending", attempts: 2 });
-  });
-
-  it("counts failing effects as failing handlers, and a committed one as success", async () => {
-    let broken = true;
-    const { bench, notes } = await sqliteBench(
-      (on) => on.onAny((_, ctx) => ctx.commit(write(broken ? null : `${ctx.meta.eventId}`))),
-      { worker: { concurrency: 4 } },
-    );
-    await bench.acceptMany(40);
-    await bench.worker.drain({});
-    expect(bench.worker.isTripped).toBe(true);
-    broken = false;
-    await bench.clock.advance(5_000);
-    await bench.worker.drain({});
-    expect(bench.worker.isTripped).toBe(false);
-    await bench.clock.advance(60_000);
-    await bench.worker.drain({});
-    expect(notes()).toHaveLength(40);
-    await bench.expectNothingLeaked();
   });
 
   it("goes on at once after a probe whose effect is committed (I9)", async () => {
@@ -231,20 +119,5 @@ describe("ctx.commit() with the worker", () => {
     await bench.clock.advance(PROBE_MS);
     await until(() => notes().length === 25);
     expect(notes()).toHaveLength(25);
-  });
-
-  it("does not pause while some effects commit among many failures", async () => {
-    const { bench } = await sqliteBench(
-      (on) =>
-        on.onAny((_, ctx) => {
-          if (ctx.meta.eventId % 2 === 0) throw new Error("always");
-          ctx.commit(write(`${ctx.meta.eventId}`));
-        }),
-      { worker: { concurrency: 64 } },
-    );
-    await bench.acceptMany(64);
-    await bench.worker.drain({});
-    expect(bench.worker.isTripped).toBe(false);
-    expect(bench.lines.map((line) => line.fields.code)).not.toContain("worker_paused");
   });
 });

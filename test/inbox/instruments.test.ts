@@ -4,7 +4,6 @@ import { attemptOf, type Instrumentation } from "../../src/inbox/instrumentation
 import type { Lease } from "../../src/inbox/store.ts";
 import { openBench, rounds } from "./bench.ts";
 
-const COMMIT = { ok: true, accepts: 1, quarantines: 0, settles: 0, leases: 0, retired: 0, durationMs: 1 };
 const DELIVERY = {
   outcome: "accepted",
   status: 200,
@@ -14,7 +13,6 @@ const DELIVERY = {
   durationMs: 1,
   source: null,
 } as const;
-const ATTEMPT = { ending: "handled", errorCode: null, durationMs: 1 } as const;
 
 const newLease = () => ({ event: 3, sequence: 2, eventType: "message.sent", attempt: 1 }) as Lease;
 
@@ -25,13 +23,6 @@ async function scene(...all: Instrumentation[]) {
 }
 
 describe("Instruments", () => {
-  it.each([null, "delivery"])("refuses %o, which is no instrumentation", async (wrong) => {
-    const { instruments } = await scene();
-    expect(() => instruments.add(wrong as never)).toThrow(
-      expect.objectContaining({ code: "invalid_option", message: expect.stringContaining("takes an object with") }),
-    );
-  });
-
   it("logs with its code and place, and no message, what an instrumentation throws, and what it rejects with", async () => {
     const broken = (code: string) => Object.assign(new Error("with a text"), { code });
     const { instruments, lines } = await scene(
@@ -52,21 +43,6 @@ describe("Instruments", () => {
     ]);
   });
 
-  it("takes none amiss that watches a part only", async () => {
-    let ended = 0;
-    const observer = { ended: () => void ended++ };
-    const { instruments, lines } = await scene(
-      { delivery: () => observer },
-      { attempt: () => observer },
-      { commit: () => void ended++ },
-      { delivery: () => ({}), attempt: () => ({}) },
-    );
-    instruments.delivery()?.ended(DELIVERY);
-    instruments.attempt(newLease())?.ended(ATTEMPT);
-    instruments.commit(COMMIT);
-    expect([ended, lines]).toEqual([3, []]);
-  });
-
   it("watches nothing where nobody who listens wants to", async () => {
     const { instruments } = await scene({ delivery: () => undefined, attempt: () => undefined });
     const lease = newLease();
@@ -80,22 +56,5 @@ describe("Instruments", () => {
     const { instruments } = await scene({ isListening, commit: () => {} });
     expect([instruments.delivery(), instruments.attempt(newLease())]).toEqual([null, null]);
     expect(asked).toBe(0);
-  });
-});
-
-describe("Observation.run()", () => {
-  it.each([
-    ["run", { run: (work: () => void) => work() }],
-    ["do not run", {}],
-  ])("throws what the work throws, which is done once, with observers that %s it", async (_how, observer) => {
-    const { instruments, lines } = await scene({ attempt: () => observer }, { attempt: () => ({}) });
-    const thrown = new Error("no such order");
-    let done = 0;
-    const work = () => {
-      done++;
-      throw thrown;
-    };
-    expect(() => instruments.attempt(newLease())?.run(work)).toThrow(thrown);
-    expect([done, lines]).toEqual([1, []]);
   });
 });

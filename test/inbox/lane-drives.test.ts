@@ -1,68 +1,89 @@
+/** Requests that drive their lanes, and the lanes that nobody drives. */
 import { describe, expect, it } from "vitest";
-import { OnDemandClaims } from "../../src/inbox/claims.ts";
-import type { ClaimRequest, Lease, TurnResult } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { type Bench, deferred, ENDS, openBench, rounds } from "./bench.ts";
-import { drive } from "./drive.ts";
+import { type Bench, deferred, ENDS, openBench, rounds, startBench } from "./bench.ts";
 
-describe("Worker.drive()", () => {
-  it("handles the lane's event though the worker was never started (RCV-3)", async () => {
-    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
-    const [a] = await Promise.all([bench.accept("a"), bench.accept("b")]);
-    const told = drive(bench, a);
-    await rounds();
-    expect(await bench.states()).toEqual(["handled", "pending"]);
-    expect(bench.endings).toEqual([[1, "done"]]);
-    expect(told.refused).toBe(0);
-    // The one that accepts, the one that claims and the one that settles.
-    expect(bench.recorder.turns).toHaveLength(3);
-    await bench.expectNothingLeaked();
-  });
+/**
+ * Drives one event after the other, so that each turn accepts one and has one to claim: it is begun while the worker is paused, or
+ * the first would be leased as it is accepted. Does `meanwhile` along the way.
+ */
+async function underTraffic(bench: Bench, meanwhile: () => void): Promise<readonly { readonly refused: number }[]> {
+  bench.worker.pause();
+  const first = await bench.accept("traffic");
+  bench.worker.resume();
+  const told = [bench.drive(first)];
+  for (let count = 0; count < 100; count++) {
+    told.push(bench.drive(await bench.accept(`traffic${count}`)));
+    if (count === 10) meanwhile();
+  }
+  return told;
+}
 
+describe("Worker.claimOnDemand()", () => {
   it("handles what is before the event in its lane first (I4)", async () => {
     const seen: number[] = [];
     const bench = await openBench({ register: (on) => on.onAny((_, ctx) => void seen.push(ctx.meta.eventId)) });
     await bench.accept("a", 1);
-    const told = drive(bench, await bench.accept("a", 2));
+    const told = bench.drive(await bench.accept("a", 2));
     await rounds();
     expect(seen).toEqual([1, 2]);
     expect(told.refused).toBe(0);
   });
 
-  it("says so when the event waits for a gap, for a backoff, or is done", async () => {
+  it("says so when the event waits for a gap, for a backoff, or behind a failure, or is done", async () => {
     const register = (on: Bench["registry"]) =>
       on.onAny((_, ctx) => {
-        if (ctx.meta.lane.messageId === "b") throw new Error("down");
+        if (ctx.meta.lane.messageId.startsWith("b")) throw new Error("down");
       });
     const bench = await openBench({ register });
-    const gap = drive(bench, await bench.accept("a", 2));
+    const gap = bench.drive(await bench.accept("a", 2));
     const failing = await bench.accept("b");
-    const first = drive(bench, failing);
+    const first = bench.drive(failing);
     await rounds();
     expect([gap.refused, first.refused]).toEqual([1, 0]);
     expect(bench.endings).toEqual([[2, "retry"]]);
-    const backoff = drive(bench, failing);
+    const backoff = bench.drive(failing);
     await rounds();
     expect(backoff.refused).toBe(1);
     const done = await bench.accept("c");
-    drive(bench, done);
+    bench.drive(done);
     await rounds();
-    const again = drive(bench, done);
+    const again = bench.drive(done);
     await rounds();
     expect(again.refused).toBe(1);
+    await bench.accept("bad", 1);
+    const behind = bench.drive(await bench.accept("bad", 2));
+    await rounds();
+    expect(behind.refused).toBe(1);
   });
 
-  it("says so when the event before it fails", async () => {
-    const register = (on: Bench["registry"]) =>
-      on.onAny(() => {
-        throw new Error("down");
-      });
-    const bench = await openBench({ register });
-    await bench.accept("a", 1);
-    const told = drive(bench, await bench.accept("a", 2));
+  it("says so when the turn fails", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    const acceptance = await bench.accept("a");
+    bench.recorder.failNextTurns = 1;
+    const failed = bench.drive(acceptance);
     await rounds();
-    expect(told.refused).toBe(1);
+    expect(failed.refused).toBe(1);
+    bench.drive(acceptance);
+    await rounds();
+    expect(await bench.states()).toEqual(["handled"]);
+  });
+
+  it("claims a lane whose lease expired when nothing else would, and only that lane (RCV-3)", async () => {
+    const hung = new Promise(() => {});
+    const clock = createFakeClock();
+    const store = memoryStore({ volatile: true });
+    const before = await openBench({ store, clock, register: (on) => on.onAny(() => hung) });
+    const [crashed] = await Promise.all([before.accept("crashed"), before.accept("crashed too")]);
+    for (const acceptance of await Promise.all([crashed, before.accept("crashed too")])) before.drive(acceptance);
+    await rounds();
+    await store.close();
+    const bench = await openBench({ store, clock, register: (on) => on.onAny(() => {}) });
+    const told = bench.drive(crashed);
+    await rounds();
+    expect(told.refused).toBe(0);
+    expect(await bench.states()).toEqual(["handled", "pending"]);
   });
 
   it("joins what runs already, and waits behind it for a later event", async () => {
@@ -75,11 +96,11 @@ describe("Worker.drive()", () => {
       });
     const bench = await openBench({ register });
     const first = await bench.accept("a", 1);
-    const told = [drive(bench, first)];
+    const told = [bench.drive(first)];
     await rounds();
-    told.push(drive(bench, first));
+    told.push(bench.drive(first));
     const second = await bench.accept("a", 2);
-    told.push(drive(bench, second), drive(bench, second));
+    told.push(bench.drive(second), bench.drive(second));
     await rounds();
     expect(seen).toEqual([1]);
     gate.resolve();
@@ -103,7 +124,7 @@ describe("Worker.drive()", () => {
     bench.groupCommit.settle(ENDS.effects, () => {});
     await rounds();
     bench.recorder.gate = null;
-    const told = drive(bench, await bench.accept("a"));
+    const told = bench.drive(await bench.accept("a"));
     slowTurn.resolve();
     await rounds();
     expect(bench.recorder.outstanding.size).toBe(1);
@@ -114,10 +135,9 @@ describe("Worker.drive()", () => {
 
   it("joins what a running worker claims as it settles the event before", async () => {
     const gate = deferred();
-    const bench = await openBench({ register: (on) => on.onAny(() => gate.promise) });
-    bench.worker.start();
+    const bench = await startBench(() => gate.promise);
     await bench.accept("a", 1);
-    const told = drive(bench, await bench.accept("a", 2));
+    const told = bench.drive(await bench.accept("a", 2));
     await rounds();
     gate.resolve();
     await rounds();
@@ -130,9 +150,9 @@ describe("Worker.drive()", () => {
     const bench = await openBench({ register: (on) => on.onAny(() => handler.promise) });
     const [first, second] = await Promise.all([bench.accept("a", 1), bench.accept("a", 2)]);
     bench.recorder.gate = claim.promise;
-    const told = [drive(bench, first)];
+    const told = [bench.drive(first)];
     await rounds();
-    told.push(drive(bench, second));
+    told.push(bench.drive(second));
     claim.resolve();
     await rounds();
     handler.resolve();
@@ -141,39 +161,10 @@ describe("Worker.drive()", () => {
     expect(told.map(({ refused }) => refused)).toEqual([0, 0]);
   });
 
-  it("says so when the turn fails, and at once while paused", async () => {
-    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
-    const acceptance = await bench.accept("a");
-    bench.recorder.failNextTurns = 1;
-    const failed = drive(bench, acceptance);
-    await rounds();
-    expect(failed.refused).toBe(1);
-    const queued = drive(bench, acceptance);
-    bench.worker.pause();
-    expect(queued.refused).toBe(1);
-    const paused = drive(bench, acceptance);
-    expect(paused.refused).toBe(1);
-    const turns = bench.recorder.turns.length;
-    await rounds(100);
-    expect(bench.recorder.turns.length - turns).toBeLessThan(3);
-    bench.worker.resume();
-    drive(bench, acceptance);
-    await rounds();
-    expect(await bench.states()).toEqual(["handled"]);
-  });
-
-  it("handles many lanes, more than there are places", async () => {
-    const bench = await openBench({ register: (on) => on.onAny(async () => {}), worker: { concurrency: 2 } });
-    for (const acceptance of await bench.acceptMany(10)) drive(bench, acceptance);
-    await rounds(200);
-    expect(await bench.states()).toEqual(Array(10).fill("handled"));
-    await bench.expectNothingLeaked();
-  });
-
   it("keeps what waits for a place while another turn claims nothing", async () => {
     const gate = deferred();
     const bench = await openBench({ register: (on) => on.onAny(() => gate.promise), worker: { concurrency: 1 } });
-    for (const acceptance of await bench.acceptMany(2)) drive(bench, acceptance);
+    for (const acceptance of await bench.acceptMany(2)) bench.drive(acceptance);
     await rounds();
     expect(bench.recorder.outstanding.size).toBe(2);
     await bench.accept("other");
@@ -183,91 +174,74 @@ describe("Worker.drive()", () => {
     await rounds();
     expect(await bench.states()).toEqual(["handled", "handled", "pending"]);
   });
-
-  it("claims a lane whose lease expired when nothing else would, and only that lane (RCV-3)", async () => {
-    const hung = new Promise(() => {});
-    const clock = createFakeClock();
-    const store = memoryStore({ volatile: true });
-    const before = await openBench({ store, clock, register: (on) => on.onAny(() => hung) });
-    const [crashed] = await Promise.all([before.accept("crashed"), before.accept("crashed too")]);
-    for (const acceptance of await Promise.all([crashed, before.accept("crashed too")])) drive(before, acceptance);
-    await rounds();
-    await store.close();
-    const bench = await openBench({ store, clock, register: (on) => on.onAny(() => {}) });
-    const told = drive(bench, crashed);
-    await rounds();
-    expect(told.refused).toBe(0);
-    expect(await bench.states()).toEqual(["handled", "pending"]);
-    const gap = drive(bench, await bench.accept("gap", 2));
-    await rounds();
-    expect(gap.refused).toBe(1);
-    expect(bench.recorder.outstanding.size).toBe(0);
-  });
 });
 
-describe("OnDemandClaims", () => {
-  /** Two requests that wait for events of lane 7, and a lane's claim that comes back. */
-  function scene() {
-    const claims = new OnDemandClaims();
-    const refused: string[] = [];
-    claims.add(7, { event: 1, notDue: () => refused.push("first") });
-    claims.add(7, { event: 2, notDue: () => refused.push("second") });
-    const came = (result: { leases: readonly { lane: number; event: number }[]; recoveryDue: boolean }) => {
-      const { leases, ...rest } = result;
-      const claim = { mode: "ordinary", lane: 7 } as ClaimRequest;
-      claims.claimed(
-        claim,
-        { ...rest, untaken: [] as const, leases: leases as readonly Lease[] } as unknown as TurnResult,
-        false,
-      );
-    };
-    return { claims, refused, came };
-  }
-
-  it("tells every request of a lane that it is not due", () => {
-    const { refused, came } = scene();
-    came({ leases: [], recoveryDue: false });
-    expect(refused).toEqual(["first", "second"]);
-    came({ leases: [], recoveryDue: false });
-    expect(refused).toHaveLength(2);
+describe("Worker.claimOnDemand() and other lanes", () => {
+  it("does not keep a drain from ending", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    const gap = await bench.accept("gap", 2);
+    await bench.accept("other");
+    const drained = bench.worker.drain({});
+    bench.drive(gap);
+    expect(await drained).toEqual({ claimed: 1, complete: true });
   });
 
-  it("wants a claim only of a lane that somebody claims, and no longer once it was made", () => {
-    const { claims } = scene();
-    expect([claims.hasClaims, claims.nextClaim(false)]).toEqual([false, null]);
-    claims.wantClaim(8);
-    expect(claims.hasClaims).toBe(false);
-    claims.wantClaim(7);
-    expect(claims.hasClaims).toBe(true);
-    expect(claims.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
-    expect(claims.hasClaims).toBe(false);
+  it("notices a lane of another message accepted in the same turn", async () => {
+    const slow = deferred();
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => (ctx.meta.lane.messageId === "driven" ? slow.promise : undefined));
+    const bench = await openBench({ register });
+    const driven = await bench.accept("driven");
+    bench.worker.start();
+    // One turn claims the driven lane, accepts the other, and may not lease it.
+    bench.drive(driven);
+    await Promise.all([bench.accept("other")]);
+    await rounds();
+    expect((await bench.lane("other")).events[0]?.outcome).toBe("handled");
   });
 
-  it("leaves every other claim to a worker that is active, for one lane at least, and none to one that is not", () => {
-    const { claims } = scene();
-    const next = (workerIsActive: boolean) => {
-      claims.wantClaim(7);
-      return claims.nextClaim(workerIsActive)?.lane ?? `${claims.takeOwed()} of any`;
-    };
-    expect([true, true, true, false, false].map(next)).toEqual([7, "1 of any", 7, 7, 7]);
-    expect([claims.takeOwed(), claims.takeOwed()]).toEqual([1, 0]);
+  it("keeps no lane that becomes ready by itself waiting while deliveries come, each of which is driven (I9)", async () => {
+    const bench = await startBench((_, ctx) => {
+      if (ctx.meta.lane.messageId === "retry" && ctx.attempt === 1) throw new Error("once");
+    });
+    await bench.accept("retry");
+    await rounds();
+    const told = await underTraffic(bench, () => bench.clock.set(bench.clock.now() + 60_000));
+    expect((await bench.lane("retry")).events[0]?.state).toBe("done");
+    await rounds();
+    expect(told.filter(({ refused }) => refused > 0)).toEqual([]);
+    await bench.expectNothingLeaked();
   });
 
-  it("forgets a lane once the last event that is waited for was claimed", () => {
-    const { claims, came } = scene();
-    came({ leases: [{ lane: 7, event: 1 }], recoveryDue: false });
-    claims.wantClaim(7);
-    expect(claims.nextClaim(false)).toEqual({ lane: 7, mode: "ordinary" });
-    came({ leases: [{ lane: 7, event: 2 }], recoveryDue: false });
-    claims.wantClaim(7);
-    expect(claims.hasClaims).toBe(false);
+  it("keeps no lane that becomes ready by itself waiting while requests take every place (I9)", async () => {
+    const bench: Bench = await startBench(
+      (_, ctx) => {
+        if (ctx.meta.lane.messageId === "retry" && ctx.attempt === 1) throw new Error("once");
+        return new Promise<void>((resolve) => bench.clock.setTimeout(resolve, 1_000));
+      },
+      { worker: { concurrency: 1 } },
+    );
+    await bench.accept("retry");
+    await rounds();
+    for (const acceptance of await bench.acceptMany(3, "driven")) bench.drive(acceptance);
+    for (let count = 0; count < 12; count++) {
+      bench.drive(await bench.accept(`traffic${count}`));
+      await bench.clock.advance(1_000);
+    }
+    expect((await bench.lane("retry")).events[0]?.state).toBe("done");
+    expect((await bench.lane("traffic11")).events[0]?.state).toBe("pending");
   });
 
-  it("claims anew for recovery only where nothing was claimed", () => {
-    const { claims, refused, came } = scene();
-    came({ leases: [{ lane: 7, event: 1 }], recoveryDue: true });
-    expect([claims.hasClaims, refused]).toEqual([false, []]);
-    came({ leases: [], recoveryDue: true });
-    expect([claims.nextClaim(false), refused]).toEqual([{ lane: 7, mode: "recover" }, []]);
+  it("keeps no drain from its work and its end while deliveries come, each of which is driven", async () => {
+    const bench = await openBench({ register: (on) => on.onAny(() => {}) });
+    await bench.acceptMany(3, "waiting");
+    let result: unknown = null;
+    await underTraffic(bench, () => {
+      void bench.worker.drain({}).then((drained) => {
+        result = drained;
+      });
+    });
+    expect(result).toMatchObject({ complete: true });
+    expect((await bench.states()).slice(0, 3)).toEqual(Array(3).fill("handled"));
   });
 });

@@ -1,16 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { bySequence, isPrunedBehind } from "../../src/inbox/lane-state.ts";
-
-describe("bySequence()", () => {
-  it("puts the lower sequence first, and of equal ones the event that was accepted first (I4)", () => {
-    const events = [
-      { sequence: 2, id: 1 },
-      { sequence: 1, id: 3 },
-      { sequence: 1, id: 2 },
-    ];
-    expect(events.toSorted(bySequence).map(({ id }) => id)).toEqual([2, 3, 1]);
-  });
-});
+import { isPrunedBehind } from "../../src/inbox/lane-state.ts";
+import { withoutLease } from "../../src/inbox/store-rules.ts";
 
 describe("isPrunedBehind()", () => {
   const kept = (...sequences: number[]) => sequences.map((sequence) => ({ sequence, late: false }));
@@ -49,5 +39,17 @@ describe("isPrunedBehind()", () => {
   ])("by position, where %s", (_what, cursor, events, sequence, expected) => {
     const key = { apiClientId: "billing", tag: "position", messageId: "sub_1" } as const;
     expect(isPrunedBehind({ key, cursor, events, gaps: [] }, sequence)).toBe(expected);
+  });
+});
+
+describe("withoutLease()", () => {
+  const leased = { status: "leased", readyAt: 900 } as const;
+
+  it("leaves a lane that nobody holds, and makes a held one ready: by when its event was handed out, else accepted, else by its own time", () => {
+    expect(withoutLease({ status: "gap", readyAt: 5, id: 3 } as never, null)).toEqual({ status: "gap", readyAt: 5 });
+    expect(withoutLease(leased, { startedAt: 50, acceptedAt: 40 })).toEqual({ status: "ready", readyAt: 50 });
+    expect(withoutLease(leased, { startedAt: null, acceptedAt: 40 })).toEqual({ status: "ready", readyAt: 40 });
+    expect(withoutLease(leased, null)).toEqual({ status: "ready", readyAt: 900 });
+    expect(withoutLease(leased, undefined)).toEqual({ status: "ready", readyAt: 900 });
   });
 });

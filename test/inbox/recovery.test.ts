@@ -1,9 +1,23 @@
+/** Leases that expired with their process: each is claimed alone, by workers, drains and requests. */
 import { describe, expect, it } from "vitest";
-import { Recovery } from "../../src/inbox/worker.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { afterCrash } from "./after-crash.ts";
-import { Bench, deferred, openBench, openContext, RULES, rounds } from "./bench.ts";
+import { type Bench, type BenchOptions, deferred, openBench, rounds, stepElsewhere } from "./bench.ts";
+
+/** A store in which an earlier process died while it handled the first events of `ids`; its leases have expired. */
+async function afterCrash(ids: readonly string[], attempts = 1): Promise<Pick<BenchOptions<never>, "store" | "clock">> {
+  const clock = createFakeClock();
+  const store = memoryStore({ volatile: true });
+  const before = await openBench({ store, clock });
+  await Promise.all(ids.map((id) => before.accept(id)));
+  await stepElsewhere(store, { limit: 100 });
+  for (let attempt = 1; attempt < attempts; attempt++) {
+    clock.set(clock.now() + 30_000);
+    for (const _ of ids) await stepElsewhere(store, { mode: "recover" });
+  }
+  await store.close();
+  return { store, clock };
+}
 
 describe("an expired lease", () => {
   it("is claimed alone: nothing else runs while it does, and nothing is lost (I3)", async () => {
@@ -40,17 +54,18 @@ describe("an expired lease", () => {
   });
 
   it("waits until running handlers have ended; what waits for a place goes back first", async () => {
-    const { store, clock } = await afterCrash([]);
     const gate = deferred();
     let quick = true;
     const seen: number[] = [];
-    const bench: Bench = await openBench({
-      ...{ store: store ?? memoryStore(), clock: clock ?? createFakeClock(), worker: { concurrency: 1 } },
+    const store = memoryStore({ volatile: true });
+    const bench = await openBench({
+      store,
       register: (on) =>
         on.onAny((_, ctx) => {
           seen.push(ctx.meta.eventId);
           return quick ? undefined : gate.promise;
         }),
+      worker: { concurrency: 1 },
       handlerTimeoutMs: 600_000,
     });
     bench.worker.start();
@@ -59,16 +74,7 @@ describe("an expired lease", () => {
     // Another process claims one and dies.
     await bench.accept("gap", 2);
     bench.clock.set(bench.clock.now() + 90_000);
-    const turn = { settles: [], accepts: [], quarantines: [] } as const;
-    const claim = {
-      limit: 1,
-      leaseMs: 1_000,
-      maxAttempts: 9,
-      onDead: "continue",
-      takes: () => true,
-      mode: "ordinary",
-    } as const;
-    await store?.step({ ...turn, quarantineQuota: { maxRows: 1, maxBytes: 1 }, claim });
+    await stepElsewhere(store, { leaseMs: 1_000 });
     quick = false;
     await bench.acceptMany(4, "slow");
     await rounds();
@@ -86,37 +92,11 @@ describe("an expired lease", () => {
     await bench.expectNothingLeaked();
   });
 
-  it("is handled by a drain, which goes on with the rest", async () => {
+  it.each([0, 3])("is handled by a drain, which goes on with the rest: %i more", async (more) => {
     const bench = await openBench({ ...(await afterCrash(["a", "b"])), register: (on) => on.onAny(() => {}) });
-    await bench.acceptMany(3);
-    expect(await bench.worker.drain({})).toMatchObject({ complete: true });
-    expect(await bench.states()).toEqual(Array(5).fill("handled"));
-    await bench.expectNothingLeaked();
-  });
-
-  it("is all that is ready, and a drain handles it", async () => {
-    const bench = await openBench({ ...(await afterCrash(["a"])), register: (on) => on.onAny(() => {}) });
-    expect(await bench.worker.drain({})).toEqual({ claimed: 1, complete: true });
-    expect(await bench.states()).toEqual(["handled"]);
-  });
-
-  it("whose attempts are used up becomes a dead letter, and a drain goes on with the rest (I7)", async () => {
-    const crashed = await afterCrash(["a"], 3);
-    const bench = await openBench({ ...crashed, register: (on) => on.onAny(() => {}), worker: { maxAttempts: 3 } });
-    await bench.acceptMany(3);
-    expect(await bench.worker.drain({})).toMatchObject({ complete: true });
-    expect(await bench.states()).toEqual(["dead", "handled", "handled", "handled"]);
-    expect(bench.dead).toMatchObject([{ attempts: 3, code: "attempts_exhausted" }]);
-    expect(bench.endings).toContainEqual([1, "dead"]);
-  });
-
-  it("whose attempts are used up does not keep a worker from the rest", async () => {
-    const crashed = await afterCrash(["a", "b"], 3);
-    const bench = await openBench({ ...crashed, register: (on) => on.onAny(() => {}), worker: { maxAttempts: 3 } });
-    await bench.acceptMany(3);
-    bench.worker.start();
-    await bench.clock.advance(0);
-    expect(await bench.states()).toEqual(["dead", "dead", "handled", "handled", "handled"]);
+    await bench.acceptMany(more);
+    expect(await bench.worker.drain({})).toEqual({ claimed: 2 + more, complete: true });
+    await bench.expectAllHandled(2 + more);
   });
 
   it("is claimed a second after a turn for it failed", async () => {
@@ -130,32 +110,17 @@ describe("an expired lease", () => {
     expect(await bench.states()).toEqual(["handled"]);
   });
 
-  it("asks for no turns while it runs", async () => {
-    const gate = deferred();
-    const bench = await openBench({ ...(await afterCrash(["a"])), register: (on) => on.onAny(() => gate.promise) });
-    bench.worker.start();
-    await rounds();
-    expect(bench.recorder.outstanding.size).toBe(1);
-    expect(bench.recorder.turns.at(-1)?.claim.mode).toBe("recover");
-    gate.resolve();
-    await rounds();
-    expect(await bench.states()).toEqual(["handled"]);
-  });
-
   it("is left alone by a drain that was cut off, and taken by the next one", async () => {
     const crashed = await afterCrash(["a"]);
-    const gate = deferred();
     const bench = await openBench({ ...crashed, register: (on) => on.onAny(() => {}) });
     const drained = bench.worker.drain({ budgetMs: 1 });
     await untilRecovering(bench);
-    bench.recorder.gate = gate.promise;
+    const letGo = bench.hold();
     await bench.clock.advance(1);
-    bench.recorder.gate = null;
-    gate.resolve();
+    letGo();
     expect(await drained).toMatchObject({ complete: false });
     expect(await bench.worker.drain({})).toMatchObject({ complete: true });
-    expect(await bench.states()).toEqual(["handled"]);
-    await bench.expectNothingLeaked();
+    await bench.expectAllHandled(1);
   });
 });
 
@@ -164,60 +129,90 @@ async function untilRecovering(bench: Bench): Promise<void> {
   while (!bench.recorder.results.some((result) => result.recoveryDue)) await rounds(1);
 }
 
-describe("the clock of the process that died", () => {
-  it("counts: a lease of another process that has not expired is left alone", async () => {
-    const clock = createFakeClock();
-    const store = memoryStore({ volatile: true });
-    const bench = new Bench({ ...store, open: async () => RULES }, { clock, register: (on) => on.onAny(() => {}) });
-    await store.open(openContext(clock, { debug() {}, info() {}, warn() {}, error() {} }));
-    await bench.accept("a");
-    const turn = { settles: [], accepts: [], quarantines: [] } as const;
-    const claim = {
-      limit: 1,
-      leaseMs: 20_000,
-      maxAttempts: 9,
-      onDead: "continue",
-      takes: () => true,
-      mode: "ordinary",
-    } as const;
-    await store.step({ ...turn, quarantineQuota: { maxRows: 1, maxBytes: 1 }, claim });
+describe("an expired lease, and requests that drive lanes", () => {
+  it("that a request drives keeps no worker that starts meanwhile from the rest (I9)", async () => {
+    const gate = deferred();
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => (ctx.meta.lane.messageId === "crashed" ? gate.promise : undefined));
+    const bench = await openBench({ ...(await afterCrash(["crashed"])), register });
+    const { id } = await bench.lane("crashed");
+    bench.worker.claimOnDemand(id, 1, () => {});
+    await rounds();
+    expect(bench.recorder.outstanding.size).toBe(1);
     bench.worker.start();
-    await clock.advance(19_999);
-    expect(await bench.states()).toEqual(["pending"]);
-    await clock.advance(1);
-    await clock.advance(1_000);
-    expect(await bench.states()).toEqual(["handled"]);
-  });
-});
-
-describe("Recovery", () => {
-  it("waits for what runs, claims once, and is over when what was claimed has ended", () => {
-    const recovery = new Recovery();
-    const states: unknown[] = [];
-    const note = (answer?: boolean) => void states.push([recovery.isInProgress, recovery.wantsClaim, answer]);
-    note(recovery.idle());
-    recovery.begin();
-    note();
-    note(recovery.idle());
-    note(recovery.idle());
-    recovery.claimed(true);
-    note();
-    note(recovery.idle());
-    expect(states).toEqual([
-      [false, false, false],
-      [true, false, undefined],
-      [true, true, true],
-      [true, true, false],
-      [true, false, undefined],
-      [false, false, true],
-    ]);
+    await bench.accept("other");
+    await rounds();
+    expect(await bench.states()).toEqual(["pending", "handled"]);
+    gate.resolve();
+    await rounds();
+    await bench.expectNothingLeaked();
   });
 
-  it("is over at once when another process was first", () => {
-    const recovery = new Recovery();
-    recovery.begin();
-    recovery.idle();
-    recovery.claimed(false);
-    expect([recovery.isInProgress, recovery.wantsClaim, recovery.idle()]).toEqual([false, false, false]);
+  it("lets requests that drive a lane go on when the drain that handles it is cut off", async () => {
+    const running: string[] = [];
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => {
+        running.push(ctx.meta.lane.messageId);
+        return ctx.meta.lane.messageId === "crashed" ? new Promise<void>(() => {}) : undefined;
+      });
+    const bench = await openBench({ ...(await afterCrash(["crashed"])), register });
+    void bench.worker.drain({ budgetMs: 1_000 });
+    await rounds();
+    bench.drive(await bench.accept("driven"));
+    await rounds();
+    expect(running).toEqual(["crashed"]);
+    await bench.clock.advance(1_000);
+    await rounds();
+    expect(running).toEqual(["crashed", "driven"]);
+  });
+
+  it("lets requests that drive a lane wait for its end", async () => {
+    const gate = deferred();
+    const running: string[] = [];
+    const register = (on: Bench["registry"]) =>
+      on.onAny(async (_, ctx) => {
+        running.push(ctx.meta.lane.messageId);
+        if (ctx.meta.lane.messageId === "crashed") await gate.promise;
+      });
+    const bench = await openBench({ ...(await afterCrash(["crashed"])), register });
+    bench.worker.start();
+    await rounds();
+    const told = bench.drive(await bench.accept("driven"));
+    await rounds();
+    const turns = bench.recorder.turns.length;
+    await rounds(200);
+    expect(bench.recorder.turns.length).toBe(turns);
+    expect(running).toEqual(["crashed"]);
+    gate.resolve();
+    await rounds();
+    expect(running).toEqual(["crashed", "driven"]);
+    expect(told.refused).toBe(0);
+  });
+
+  it("is waited for no longer when another process was first, though a request's event still runs", async () => {
+    const gates = { before: deferred(), driven: deferred() };
+    const register = (on: Bench["registry"]) =>
+      on.onAny((_, ctx) => gates[ctx.meta.lane.messageId as keyof typeof gates]?.promise);
+    const bench = await openBench({ register });
+    const { store } = bench.recorder;
+    await bench.accept("crashed");
+    await stepElsewhere(store, { leaseMs: 1_000 });
+    await bench.accept("before");
+    void bench.worker.drain({ budgetMs: 2_000 });
+    await bench.clock.advance(1_000);
+    // The drain learns of the expired lease, and is over before what runs has ended.
+    await bench.accept("other");
+    await bench.clock.advance(1_000);
+    gates.before.resolve();
+    await rounds();
+    bench.drive(await bench.accept("driven"));
+    await rounds();
+    expect((await stepElsewhere(store, { mode: "recover" })).leases).toHaveLength(1);
+    void bench.worker.drain({});
+    await rounds();
+    expect(await bench.states()).toEqual(["pending", "handled", "handled", "pending"]);
+    gates.driven.resolve();
+    await rounds();
+    expect((await bench.lane("driven")).events[0]?.outcome).toBe("handled");
   });
 });

@@ -11,17 +11,6 @@ const run = { durationMs: 5, probeDelayMs: null };
 const verdict = (error: unknown): Verdict<never> => failed(error, NOTHING_QUOTED);
 
 describe("settleFor()", () => {
-  it("completes with the outcome and the effects", () => {
-    const effects = [() => {}];
-    const handled = { kind: "complete", outcome: "handled", effects, event: {} as never } as const;
-    expect(settleFor(lease, handled, run, policy)).toEqual({
-      kind: "complete",
-      lease,
-      outcome: "handled",
-      effects,
-    });
-  });
-
   it.each([
     [1, "retry", 500],
     [2, "retry", 2_500],
@@ -37,13 +26,10 @@ describe("settleFor()", () => {
     expect(settle).toMatchObject(kind === "dead" ? { onDead: "block" } : { delayMs });
   });
 
-  it("waits as RetryAfter says, but not beyond the last attempt", () => {
+  it("waits as RetryAfter says, in whole milliseconds, but not beyond the last attempt", () => {
     const later = verdict(new RetryAfter(86_400_000));
     expect(settleFor(lease, later, run, policy)).toMatchObject({ kind: "retry", delayMs: 86_400_000 });
     expect(settleFor({ ...lease, attempt: 3 }, later, run, policy)).toMatchObject({ kind: "dead" });
-  });
-
-  it("waits whole milliseconds, which is all that a database may hold", () => {
     expect(settleFor(lease, verdict(new RetryAfter(10.6)), run, policy)).toMatchObject({ delayMs: 11 });
     expect(settleFor(lease, verdict(new RetryAfter(86_399_999.9)), run, policy)).toMatchObject({
       delayMs: 86_400_000,

@@ -19,6 +19,13 @@ export function slowHandlers() {
     running: () => now,
     most: () => most,
     endOne: () => gates.shift()?.resolve(),
+    /** Lets as many go, each after what followed from the one before. */
+    async endEach(count: number, pause: () => Promise<void> = rounds): Promise<void> {
+      for (let ended = 0; ended < count; ended++) {
+        gates.shift()?.resolve();
+        await pause();
+      }
+    },
     endAll: () => {
       for (const gate of gates.splice(0)) gate.resolve();
     },

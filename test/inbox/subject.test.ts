@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createSubjectTest } from "../../src/inbox/subject.ts";
+import { createMentionTest, createSubjectTest } from "../../src/inbox/subject.ts";
 
 const PEER = "+15550100002";
 const OTHER = "+15550100003";
@@ -37,25 +37,6 @@ describe("createSubjectTest() of a number", () => {
   });
 });
 
-describe("createSubjectTest() of a message", () => {
-  const { isAbout, isNamedIn } = createSubjectTest({ messageId: "msg_1" });
-
-  it("knows a lane by its message, and reads no body for it", () => {
-    expect(isAbout(lane("outbound", "msg_1", null), unread)).toBe(true);
-    expect(isAbout(lane("outbound", "msg_2", null), unread)).toBe(false);
-    expect(isAbout(lane("inbound", "msg_2", PEER), unread)).toBe(false);
-  });
-
-  it("reads the bodies of a lane without a place", () => {
-    expect(isAbout(lane("unlaned", "digest", null), () => naming("msg_1"))).toBe(true);
-    expect(isAbout(lane("unlaned", "digest", null), () => naming("msg_2"))).toBe(false);
-  });
-
-  it("finds the message in a body", () => {
-    expect([body({ messageId: "msg_1" }), body({ messageId: "msg_2" })].map(isNamedIn)).toEqual([true, false]);
-  });
-});
-
 describe("createSubjectTest() of digits", () => {
   it("finds them as a number in JSON, from seven on: shorter ones are amounts and counters too", () => {
     const finds = (messageId: string, value: object) => createSubjectTest({ messageId }).isNamedIn(body(value));
@@ -63,5 +44,49 @@ describe("createSubjectTest() of digits", () => {
     expect(finds("1234567", { id: 12345678 })).toBe(false);
     expect(finds("200123", { amount: 200123 })).toBe(false);
     expect(finds("200123", { id: "200123" })).toBe(true);
+  });
+});
+
+const names = (text: string, body: string | Uint8Array) => createMentionTest(text)(Buffer.from(body));
+
+describe("createMentionTest()", () => {
+  it.each([
+    ["a value", "msg_1", '{"data":{"messageId":"msg_1"}}'],
+    ["a key", "msg_1", '{"msg_1":1}'],
+    ["an element", "msg_1", '["msg_0", "msg_1"]'],
+    ["the first of two equal keys", "msg_1", '{"id":"msg_1","id":"msg_2"}'],
+    ["an escaped value", "+15550001", String.raw`{"to":"\u002b1555\u0030001"}`],
+    ["an escaped slash", "a/b", String.raw`{"id":"a\/b"}`],
+    ["a text with a quotation mark", 'say "a"', JSON.stringify({ id: 'say "a"' })],
+    ["a text with a line break and an emoji", "a\n😀", JSON.stringify({ id: "a\n😀" })],
+    ["another script, escaped by its writer", "Zoë", String.raw`["Zo\u00eb"]`],
+    ["a broken body", "+15550001", '{"to":"+15550001'],
+    ["a broken body with escapes", "+15550001", String.raw`{"to":"n\n\u002B15550001`],
+    ["no JSON at all", "+15550001", "to=+15550001&from=0"],
+    ["a later place", "msg_1", "msg_10 msg_1"],
+    ["a text with a backslash in no JSON at all", String.raw`a\nb`, String.raw`id=a\nb&to=0`],
+  ])("finds %s", (_what, text, body) => {
+    expect(names(text, body)).toBe(true);
+  });
+
+  it.each([
+    ["a longer id", "msg_1", '{"id":"msg_10"}'],
+    ["a longer id, escaped", "msg_1", String.raw`{"id":"msg\u005f10"}`],
+    ["a part of a text", "msg_1", '{"body":"about msg_1 and others"}'],
+    ["a string inside a string", "msg_1", String.raw`{"body":"{\"id\":\"msg_1\"}"}`],
+    ["the space between two strings", "msg_1", '{"a":"b"}'],
+    ["a longer id in a broken body", "msg_1", "{msg_10"],
+    ["a longer number in a broken body", "+15550001", "{+155500012"],
+    ["a word that ends so", "id7", "{myid7"],
+    ["a body of bytes", "msg_1", Buffer.from([0xff, 0x5c, 0xfe])],
+  ])("does not find %s", (_what, text, body) => {
+    expect(names(text, body)).toBe(false);
+  });
+
+  it("takes time in proportion to a body of a mebibyte", () => {
+    const quotes = `["${'\\"'.repeat(500_000)}"]`;
+    expect(names("msg_1", quotes)).toBe(false);
+    expect(names("msg_1", `[${JSON.stringify("\\".repeat(400_000))},"msg_1"]`)).toBe(true);
+    expect(names("msg_1", `${"msg_10".repeat(150_000)}`)).toBe(false);
   });
 });

@@ -18,27 +18,26 @@ function bench(nextDue: () => Promise<number | null>) {
 }
 
 describe("DueTimer", () => {
-  it("asks once for plans of one round, and wakes once, when the lane is due", async () => {
-    const { clock, woken, timer, asked } = bench(async () => 700);
-    for (let plan = 0; plan < 5; plan++) timer.plan(0);
+  it.each([
+    ["once for plans of one round, and wakes once, when the lane is due", 700, 0, [700]],
+    ["and wakes no earlier than it was asked to", 0, 5_000, [5_000]],
+    ["and wakes not at all when nothing waits", null, 0, []],
+  ])("asks %s", async (_what, dueInMs, leastMs, wakes) => {
+    const { clock, woken, timer, asked } = bench(async () => dueInMs);
+    for (let plan = 0; plan < 5; plan++) timer.plan(leastMs);
     await clock.advance(10_000);
-    expect([asked(), woken]).toEqual([1, [700]]);
+    expect([asked(), woken]).toEqual([1, wakes]);
   });
 
-  it("wakes no earlier than it was asked to, and not at all when nothing waits", async () => {
-    const early = bench(async () => 0);
-    early.timer.plan(5_000);
-    await early.clock.advance(10_000);
-    expect(early.woken).toEqual([5_000]);
-    const never = bench(async () => null);
-    never.timer.plan(0);
-    await never.clock.advance(1e9);
-    expect(never.woken).toEqual([]);
-  });
-
-  it("asks again for a plan that came while the answer was under way", async () => {
+  it.each([
+    ["a plan that came while the answer was under way", (timer: DueTimer) => timer.plan(0)],
+    [
+      "a turn that failed meanwhile: it may have been written all the same",
+      (timer: DueTimer) => timer.wakeAfterFailure(),
+    ],
+  ])("asks again for %s", async (_what, change) => {
     const gate = deferred();
-    const answers = [null, 50];
+    const answers = [22 * 60_000, 50];
     const { clock, woken, timer, asked } = bench(async () => {
       const answer = answers.shift() ?? null;
       await gate.promise;
@@ -46,27 +45,10 @@ describe("DueTimer", () => {
     });
     timer.plan(0);
     await rounds(2);
-    timer.plan(0);
-    timer.plan(0);
-    gate.resolve();
-    await clock.advance(1_000);
-    expect([asked(), woken]).toEqual([2, [50]]);
-  });
-
-  it("asks again when a turn failed meanwhile, which may have been written all the same", async () => {
-    const gate = deferred();
-    const answers = [22 * 60_000, 50];
-    const { clock, woken, timer } = bench(async () => {
-      const answer = answers.shift() ?? null;
-      await gate.promise;
-      return answer;
-    });
-    timer.plan(0);
-    await rounds(2);
-    timer.wakeAfterFailure();
+    change(timer);
     gate.resolve();
     await clock.advance(2_000);
-    expect(woken).toEqual([50]);
+    expect([asked(), woken]).toEqual([2, [50]]);
   });
 
   it("asks and wakes no more once stopped, and does again when planned anew", async () => {

@@ -1,8 +1,35 @@
 import { describe, expect, it } from "vitest";
-import type { Timer } from "../../src/internal/clock.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
-import { deferred, openBench, rounds } from "./bench.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { watchedTimers } from "../support/watched-timers.ts";
+import { type Bench, openBench, rounds, startBench, watched } from "./bench.ts";
 import { slowHandlers, takenAhead } from "./slow-handlers.ts";
+
+describe("a batch under way", () => {
+  it.each<[string, (bench: Bench) => unknown, (bench: Bench) => unknown]>([
+    ["is paused", ({ worker }) => worker.start(), ({ worker }) => worker.pause()],
+    ["is stopped", ({ worker }) => worker.start(), ({ worker }) => worker.stop(1_000)],
+    [
+      "has a drain at the end of its budget",
+      ({ worker }) => worker.drain({ budgetMs: 10 }),
+      ({ clock }) => clock.advance(10),
+    ],
+  ])("gives what it claimed back with its attempt, and starts none, if the worker %s", async (_what, begin, end) => {
+    let ran = 0;
+    const bench = await openBench({ register: (on) => on.onAny(() => void ran++) });
+    await bench.acceptMany(3);
+    const letGo = bench.hold();
+    const begun = begin(bench);
+    await rounds();
+    const ended = end(bench);
+    await rounds();
+    letGo();
+    await Promise.all([begun, ended]);
+    await rounds();
+    expect(ran).toBe(0);
+    expect((await bench.events()).map((event) => event.attempts)).toEqual([0, 0, 0]);
+    await bench.expectNothingLeaked();
+  });
+});
 
 describe("Worker.pause() and resume()", () => {
   it("claims nothing, gives back what has not started, and goes on later", async () => {
@@ -25,40 +52,17 @@ describe("Worker.pause() and resume()", () => {
       slow.endOne();
     }
     await rounds();
-    expect(await bench.states()).toEqual(Array(14).fill("handled"));
-    await bench.expectNothingLeaked();
-  });
-
-  it("gives back with its attempt what a turn under way had claimed", async () => {
-    const gate = deferred();
-    let ran = 0;
-    const bench = await openBench({ register: (on) => on.onAny(() => void ran++) });
-    await bench.acceptMany(3);
-    bench.recorder.gate = gate.promise;
-    bench.worker.start();
-    await rounds();
-    bench.worker.pause();
-    bench.recorder.gate = null;
-    gate.resolve();
-    await rounds();
-    expect(ran).toBe(0);
-    expect((await bench.events()).map((event) => event.attempts)).toEqual([0, 0, 0]);
-    await bench.expectNothingLeaked();
-    bench.worker.resume();
-    await rounds();
-    expect(ran).toBe(3);
+    await bench.expectAllHandled(14);
   });
 });
 
 describe("Worker.stop()", () => {
   it("waits for running handlers, gives the others back with their attempt, and claims nothing more", async () => {
     const { bench, slow } = await takenAhead({ quick: 10, slow: 6 }, { worker: { concurrency: 2 } });
-    let stopped = false;
-    const stop = bench.worker.stop(30_000).then(() => {
-      stopped = true;
-    });
+    const stop = bench.worker.stop(30_000);
+    const stopped = watched(stop);
     await rounds();
-    expect(stopped).toBe(false);
+    expect(stopped()).toBe(false);
     expect(bench.worker.isStarted).toBe(false);
     slow.endAll();
     await stop;
@@ -71,16 +75,13 @@ describe("Worker.stop()", () => {
 
   it("waits no longer than timeoutMs; what runs on then can still settle", async () => {
     const slow = slowHandlers();
-    const bench = await openBench({ register: (on) => on.onAny(slow.handler) });
-    bench.worker.start();
+    const bench = await startBench(slow.handler);
     await bench.accept("a");
     await rounds();
-    let stopped = false;
-    const stop = bench.worker.stop(5_000).then(() => {
-      stopped = true;
-    });
+    const stop = bench.worker.stop(5_000);
+    const stopped = watched(stop);
     await bench.clock.advance(4_999);
-    expect(stopped).toBe(false);
+    expect(stopped()).toBe(false);
     await bench.clock.advance(1);
     await stop;
     slow.endAll();
@@ -88,50 +89,16 @@ describe("Worker.stop()", () => {
     expect(await bench.states()).toEqual(["handled"]);
   });
 
-  it("starts nothing that a turn under way had claimed", async () => {
-    const gate = deferred();
-    let ran = 0;
-    const bench = await openBench({ register: (on) => on.onAny(() => void ran++) });
-    await bench.acceptMany(3);
-    bench.recorder.gate = gate.promise;
-    bench.worker.start();
-    await rounds();
-    const stop = bench.worker.stop(1_000);
-    bench.recorder.gate = null;
-    gate.resolve();
-    await stop;
-    await bench.groupCommit.close();
-    expect(ran).toBe(0);
-    expect((await bench.events()).map((event) => event.attempts)).toEqual([0, 0, 0]);
-    await bench.expectNothingLeaked();
-  });
-
   it("leaves no timer behind when what runs has ended in time", async () => {
-    const fake = createFakeClock();
-    const timers = new Set<Timer>();
-    const setTimeout: FakeClock["setTimeout"] = (callback, ms) => {
-      const timer = fake.setTimeout(callback, ms);
-      timers.add(timer);
-      const cancel = () => {
-        timers.delete(timer);
-        timer.cancel();
-      };
-      return { ...timer, cancel };
-    };
+    const { clock, running } = watchedTimers(createFakeClock());
     const slow = slowHandlers();
-    const bench = await openBench({ clock: { ...fake, setTimeout }, register: (on) => on.onAny(slow.handler) });
+    const bench = await openBench({ clock, register: (on) => on.onAny(slow.handler) });
     bench.worker.start();
     await bench.accept("a");
     await rounds();
     const stop = bench.worker.stop(30_000);
     slow.endAll();
     await stop;
-    expect(timers.size).toBe(0);
-  });
-
-  it("is harmless without a start, and twice", async () => {
-    const bench = await openBench();
-    await bench.worker.stop(1_000);
-    await bench.worker.stop(1_000);
+    expect(running()).toBe(0);
   });
 });

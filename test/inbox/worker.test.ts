@@ -1,14 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { type Bench, deferred, openBench, rounds } from "./bench.ts";
+import { type Bench, openBench, rounds, startBench } from "./bench.ts";
 import { slowHandlers } from "./slow-handlers.ts";
 
 describe("Worker", () => {
   it("handles events as they come, and a message's in ascending sequence (RCV-7, I4)", async () => {
     const seen: string[] = [];
-    const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => void seen.push(`${ctx.meta.lane.messageId}/${ctx.identity.length}/${ctx.attempt}`));
-    const bench = await openBench({ register });
-    bench.worker.start();
+    const bench = await startBench(
+      (_, ctx) => void seen.push(`${ctx.meta.lane.messageId}/${ctx.identity.length}/${ctx.attempt}`),
+    );
     await Promise.all([bench.accept("a", 2), bench.accept("a", 1), bench.accept("b", 1)]);
     await bench.clock.advance(0);
     expect(await bench.states()).toEqual(["handled", "handled", "handled"]);
@@ -19,18 +18,13 @@ describe("Worker", () => {
 
   it("runs `concurrency` handlers at most, and one event of a lane at a time (I3)", async () => {
     const slow = slowHandlers();
-    const bench = await openBench({ register: (on) => on.onAny(slow.handler), worker: { concurrency: 2 } });
-    bench.worker.start();
+    const bench = await startBench(slow.handler, { worker: { concurrency: 2 } });
     await Promise.all([bench.accept("a", 1), bench.accept("a", 2), bench.accept("b"), bench.accept("c")]);
     await bench.clock.advance(0);
     expect(slow.running()).toBe(2);
-    for (let round = 0; round < 6; round++) {
-      slow.endOne();
-      await bench.clock.advance(0);
-    }
+    await slow.endEach(6, () => bench.clock.advance(0));
     expect(slow.most()).toBe(2);
-    expect(await bench.states()).toEqual(Array(4).fill("handled"));
-    await bench.expectNothingLeaked();
+    await bench.expectAllHandled(4);
   });
 
   it("gives fresh events three of four slots while older ones wait, and neither starves", async () => {
@@ -72,8 +66,7 @@ describe("Worker", () => {
 
   it("asks for no turns while every place is taken and lanes wait", async () => {
     const slow = slowHandlers();
-    const bench = await openBench({ register: (on) => on.onAny(slow.handler), worker: { concurrency: 1 } });
-    bench.worker.start();
+    const bench = await startBench(slow.handler, { worker: { concurrency: 1 } });
     await bench.acceptMany(4);
     await bench.accept("m4");
     await rounds();
@@ -81,10 +74,7 @@ describe("Worker", () => {
     // A turn asked for by each turn would never let this end.
     await Promise.race([bench.clock.advance(1_000), rounds(2_000)]);
     expect(bench.recorder.turns.length - turns).toBeLessThan(3);
-    for (let round = 0; round < 5; round++) {
-      slow.endOne();
-      await rounds();
-    }
+    await slow.endEach(5);
     expect(await bench.states()).toEqual(Array(5).fill("handled"));
   });
 
@@ -103,10 +93,7 @@ describe("Worker", () => {
     const drained = way === "drain" ? bench.worker.drain({}) : null;
     await bench.clock.advance(0);
     expect(slow.running()).toBe(12);
-    for (let round = 0; round < 30; round++) {
-      slow.endOne();
-      await bench.clock.advance(0);
-    }
+    await slow.endEach(30, () => bench.clock.advance(0));
     expect([slow.most(), await bench.states()]).toEqual([12, Array(30).fill("handled")]);
     expect(await drained).toEqual(drained === null ? null : { claimed: 30, complete: true });
     await bench.expectNothingLeaked();
@@ -125,67 +112,17 @@ describe("Worker", () => {
 
   it("wakes exactly when a backoff ends", async () => {
     const attempts: number[] = [];
-    const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => {
-        attempts.push(bench.clock.now());
-        if (ctx.attempt < 3) throw new Error("not yet");
-      });
-    const bench: Bench = await openBench({ register });
+    const bench: Bench = await startBench((_, ctx) => {
+      attempts.push(bench.clock.now());
+      if (ctx.attempt < 3) throw new Error("not yet");
+    });
     const start = bench.clock.now();
-    bench.worker.start();
     await bench.accept("a");
     await bench.clock.advance(60_000);
     expect(attempts.map((at) => at - start)).toEqual([0, 1_000, 6_000]);
     expect(await bench.states()).toEqual(["handled"]);
     expect(bench.failures.map(({ attempt }) => attempt)).toEqual([1, 2]);
     expect(bench.endings.map(([, ending]) => ending)).toEqual(["retry", "retry", "done"]);
-  });
-
-  it("wakes exactly when a gap is given up, and tells the handler what is missing (I6, RCV-7)", async () => {
-    const seen: unknown[] = [];
-    const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => void seen.push([bench.clock.now() - start, ctx.missing]));
-    const bench: Bench = await openBench({ register });
-    const start = bench.clock.now();
-    bench.worker.start();
-    await bench.accept("a", 1);
-    await bench.accept("a", 4);
-    await bench.clock.advance(89_999);
-    expect(seen).toEqual([[0, null]]);
-    await bench.clock.advance(1);
-    expect(seen).toEqual([
-      [0, null],
-      [90_000, { from: 2, to: 3 }],
-    ]);
-  });
-
-  it("handles the missing event in its place when it comes in time", async () => {
-    const seen: number[] = [];
-    const bench = await openBench({ register: (on) => on.onAny((_, ctx) => void seen.push(ctx.meta.eventId)) });
-    bench.worker.start();
-    await bench.accept("a", 2);
-    await bench.clock.advance(89_999);
-    await bench.accept("a", 1);
-    await bench.clock.advance(0);
-    expect(seen).toEqual([2, 1]);
-  });
-
-  it("notices a lane that became due while the store was asked for the next one", async () => {
-    const seen: number[] = [];
-    const register = (on: Bench["registry"]) => on.onAny((_, ctx) => void seen.push(ctx.meta.eventId));
-    const bench = await openBench({ register });
-    const gate = deferred();
-    bench.recorder.nextDueGate = gate.promise;
-    bench.worker.start();
-    await rounds();
-    expect(bench.recorder.nextDueCalls).toBe(1);
-    // Asked before, answered after: the answer knows nothing of this gap.
-    await bench.accept("a", 2);
-    await rounds();
-    bench.recorder.nextDueGate = null;
-    gate.resolve();
-    await bench.clock.advance(90_000);
-    expect(seen).toEqual([1]);
   });
 
   it("asks again a second later when the store does not say what is next", async () => {
@@ -226,11 +163,7 @@ describe("Worker", () => {
         wake = null;
       };
     };
-    const bench = await openBench({
-      register: (on) => on.onAny(() => {}),
-      store: { ...memoryStore({ volatile: true }), onWake },
-    });
-    bench.worker.start();
+    const bench = await startBench(() => {}, { store: { ...memoryStore({ volatile: true }), onWake } });
     await rounds();
     const turns = bench.recorder.turns.length;
     (wake as (() => void) | null)?.();
@@ -238,5 +171,28 @@ describe("Worker", () => {
     expect(bench.recorder.turns.length).toBe(turns + 1);
     await bench.worker.stop(0);
     expect(wake).toBeNull();
+  });
+});
+
+describe("failures of handlers", () => {
+  const throws = (thrown: unknown) => () => {
+    throw thrown;
+  };
+  it.each<[string, () => unknown, string]>([
+    ["throws", throws(new Error("boom")), "Error"],
+    ["rejects", () => Promise.reject(new TypeError("boom")), "TypeError"],
+    ["throws null", throws(null), "thrown"],
+    ["rejects with undefined", () => Promise.reject(undefined), "thrown"],
+    // biome-ignore lint/suspicious/noThenProperty: a thenable is what this is about
+    ["returns a thenable that throws", () => ({ then: throws(new RangeError("then")) }), "RangeError"],
+  ])("are retried when a handler %s, and the worker goes on", async (_, fail, code) => {
+    let calls = 0;
+    const bench = await startBench(() => (++calls === 1 ? fail() : undefined));
+    await bench.accept("a");
+    for (let round = 0; round < 20; round++) await bench.clock.advance(0);
+    expect((await bench.lane("a")).attempts).toMatchObject([{ attempt: 1, errorCode: code }]);
+    await bench.accept("b");
+    await bench.clock.advance(1_000);
+    await bench.expectAllHandled(2);
   });
 });

@@ -1,9 +1,11 @@
-/** The page and its files, as they are served. */
+/** The page and its files: what they may be, small and without anything from elsewhere, and how they are served. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, extname, join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { filesUnder } from "../../scripts/gates/gate.ts";
 import { loadAssets } from "../../src/inspector/assets.ts";
 import { inspected } from "./support/scene.ts";
 
@@ -14,6 +16,19 @@ const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".svg": "image/svg+xml",
 };
+const SOURCES = "src/inspector/page";
+const MOST_GZIPPED_BYTES = 100_000;
+const LIBRARY = dirname(createRequire(import.meta.url).resolve("preact/package.json"));
+
+const MARKUP_OR_PROGRAMS =
+  /innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|\beval\(|new Function|DOMParser|createContextualFragment|\.style\b|style=/g;
+
+const { page, files } = loadAssets("/inspector", PAGE);
+
+function textOf(name: string): string {
+  return files.get(name)?.bytes.toString() ?? "";
+}
+
 const authorize = () => "read" as const;
 
 describe("the page", () => {
@@ -21,9 +36,12 @@ describe("the page", () => {
     ["/inspector", "/inspector"],
     ["/ops/webhooks-2", "/ops/webhooks-2"],
     ["/", ""],
-  ])("mounted at %s loads its files from there, asked for with a slash or without", async (path, base) => {
+  ])("mounted at %s loads its files from there, asked for with a slash and a query, or without", async (path, base) => {
     const { server } = await inspected({ authorize, path });
-    const pages = [await server.ask({ url: `${base}/` }), ...(base === "" ? [] : [await server.ask({ url: base })])];
+    const pages = [
+      await server.ask({ url: `${base}/?message=7` }),
+      ...(base === "" ? [] : [await server.ask({ url: base })]),
+    ];
     for (const page of pages) {
       expect(page).toMatchObject({ status: 200, headers: { "content-type": "text/html; charset=utf-8" } });
       expect(page.headers["cache-control"]).toBe("no-store");
@@ -35,17 +53,6 @@ describe("the page", () => {
         expect(await server.ask({ url: link })).toMatchObject({ status: 200 });
       }
     }
-  });
-
-  it("takes a query, and is the page then too", async () => {
-    const { server } = await inspected({ authorize });
-    expect(await server.ask({ url: "/inspector?message=7" })).toMatchObject({ status: 200 });
-  });
-
-  it("has no script or style in its markup, which the policy would refuse", () => {
-    const markup = readFileSync(join(PAGE, "index.html"), "utf8");
-    expect(markup).not.toMatch(/<style|\sstyle=|\son\w+=|javascript:/i);
-    for (const [, inside] of markup.matchAll(/<script[^>]*>(.*?)<\/script>/gs)) expect(inside).toBe("");
   });
 });
 
@@ -103,33 +110,14 @@ describe("the page's files", () => {
   });
 
   it.each([
-    "/inspector/assets/../inspector.ts",
-    "/inspector/assets/..%2finspector.ts",
-    "/inspector/assets/%2e%2e/inspector.ts",
-    "/inspector/assets/..\\inspector.ts",
-    "/inspector/assets/../../../package.json",
-    "/inspector/assets/./main.js",
-    "/inspector/assets//main.js",
-    "/inspector/assets/main.js/",
-    "/inspector/assets/main.js%00.css",
-    "/inspector/assets/MAIN.JS",
-    "/inspector/assets/vendor",
-    "/inspector/assets/",
-    "/inspector/assets",
-    "/inspector/assets/__proto__",
-    "/inspector/assets/constructor",
-    "/inspector/index.html",
-    "/inspector/page/main.js",
-    "/inspector//",
-    "/inspector/api",
-    "/inspector/api/",
-    "/inspector/../inspector/api/overview",
-    "/inspectors",
-    "/inspector%2fapi/overview",
-    "//inspector",
-    "/",
-    "*",
-    "",
+    ...["/inspector/assets/../inspector.ts", "/inspector/assets/..%2finspector.ts"],
+    ...["/inspector/assets/%2e%2e/inspector.ts", "/inspector/assets/..\\inspector.ts"],
+    ...["/inspector/assets/../../../package.json", "/inspector/assets/./main.js", "/inspector/assets//main.js"],
+    ...["/inspector/assets/main.js/", "/inspector/assets/main.js%00.css", "/inspector/assets/MAIN.JS"],
+    ...["/inspector/assets/vendor", "/inspector/assets/", "/inspector/assets", "/inspector/assets/__proto__"],
+    ...["/inspector/assets/constructor", "/inspector/index.html", "/inspector/page/main.js", "/inspector//"],
+    ...["/inspector/api", "/inspector/api/", "/inspector/../inspector/api/overview", "/inspectors"],
+    ...["/inspector%2fapi/overview", "//inspector", "/", "*", ""],
   ])("are not reached by %j", async (url) => {
     const { inspector } = await inspected({ authorize, origins: ["http://ops.test"] });
     const answer = await inspector.handle({
@@ -159,5 +147,76 @@ describe("loadAssets()", () => {
     expect([...files.keys()].sort()).toEqual(["c.js", "x.css"]);
     expect(page.bytes.toString()).toBe("<p>/here /here");
     expect(files.get("x.css")?.bytes.toString()).toBe("<p>{{path}} {{path}}");
+  });
+});
+
+describe("the built page", () => {
+  it(`has at most ${MOST_GZIPPED_BYTES} bytes, compressed, with its library`, () => {
+    expect([...files.keys()].sort()).toEqual(["icon.svg", "main.js", "style.css"]);
+    const sizes = [page, ...files.values()].map(({ bytes }) => gzipSync(bytes).length);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(MOST_GZIPPED_BYTES);
+  });
+
+  it("asks for all its files, and for nothing else", () => {
+    const asked = [...page.bytes.toString().matchAll(/(?:src|href)="\/inspector\/assets\/([^"]+)"/g)].map(
+      ([, name]) => name,
+    );
+    expect([...new Set(asked)].sort()).toEqual([...files.keys()].sort());
+    // A rule of each stylesheet.
+    for (const rule of [":root{", ".summary", ".acting"]) expect(textOf("style.css")).toContain(rule);
+  });
+
+  it("makes no markup of texts, and runs no text: only the library could, if it were asked to", () => {
+    const count = (text: string) => {
+      const counts: Record<string, number> = {};
+      for (const [found] of text.matchAll(MARKUP_OR_PROGRAMS)) counts[found] = (counts[found] ?? 0) + 1;
+      return counts;
+    };
+    expect(count(textOf("main.js"))).toEqual(count(readFileSync(join(LIBRARY, "dist/preact.mjs"), "utf8")));
+    expect(textOf("main.js")).not.toMatch(/dangerouslySetInnerHTML\s*:/);
+  });
+
+  it("contains the licence of its library", () => {
+    expect(textOf("main.js")).toContain(readFileSync(join(LIBRARY, "LICENSE"), "utf8").trim());
+  });
+});
+
+describe.each([
+  ["sources", SOURCES, 20],
+  ["built files", PAGE, 4],
+])("the page's %s", (_name, folder, atLeast) => {
+  const all = filesUnder(folder).map((name) => ({ name, text: readFileSync(join(folder, name), "utf8") }));
+
+  /** Each place with the text around it: a built line is long. */
+  function foundIn(name: RegExp, way: RegExp): string[] {
+    expect(all.length).toBeGreaterThanOrEqual(atLeast);
+    return all
+      .filter((file) => name.test(file.name))
+      .flatMap((file) =>
+        [...file.text.matchAll(new RegExp(way, "g"))].map(
+          ({ index }) => `${file.name}: ${file.text.slice(Math.max(0, index - 40), index + 60)}`,
+        ),
+      );
+  }
+
+  it("load nothing from elsewhere", () => {
+    const ways = /(src|href)=["`{]?["`]?(https?:)?\/\/|@import (?:url|["'])|url\((?!["']?#)/;
+    expect(foundIn(/./, ways)).toEqual([]);
+  });
+
+  it("import nothing but themselves, and in the sources the library", () => {
+    if (folder === SOURCES)
+      expect(foundIn(/./, /\bfrom ["'](?!\.|preact["/])|\bimport ?(\( ?)?["'`](?!\.)/)).toEqual([]);
+    else expect(foundIn(/\.js$/, /\b(?:import|export)\b(?!\.meta)/)).toEqual([]);
+  });
+
+  it("have no way to make markup of a text in code of their own", () => {
+    if (folder === SOURCES)
+      expect(foundIn(/\.(tsx?|html)$/, new RegExp(`${MARKUP_OR_PROGRAMS.source}|dangerously`))).toEqual([]);
+    else {
+      expect(foundIn(/\.html$/, MARKUP_OR_PROGRAMS)).toEqual([]);
+      // The policy would refuse scripts and styles in the markup.
+      expect(foundIn(/\.html$/, /<style|\sstyle=|\son\w+=|javascript:|<script[^>]*>[^<]/)).toEqual([]);
+    }
   });
 });

@@ -13,52 +13,6 @@ const sourceEvent = (tag: "position" | "arrival", identity: string, gapWaitMs = 
   ({ lane: { apiClientId: "billing", tag, messageId: "sub_1" }, eventType: "a.thing", identity, gapWaitMs }) as const;
 
 describe("drawMessage()", () => {
-  it("draws what came in order without holds and gaps", async () => {
-    const story = await openStory();
-    for (const sequence of [1, 2, 3]) {
-      await story.accept(sequence);
-      await story.run();
-    }
-    const drawing = await story.draw();
-    expect(orders(drawing)).toEqual(["1: 1 → 1", "2: 2 → 2", "3: 3 → 3"]);
-    expect(drawing.events.map(({ held }) => held)).toEqual([null, null, null]);
-    expect(drawing).toMatchObject({ gaps: [], end: { state: "ended", eventType: "message.delivery" } });
-    expect(drawing).toMatchObject({ from: story.at(0), to: story.at(6), now: story.at(6) });
-  });
-
-  it("draws what came in reverse, held until the last missing one arrived (DLV-10)", async () => {
-    const story = await openStory();
-    await story.accept(3);
-    await story.accept(2);
-    await story.accept(1);
-    for (let n = 0; n < 3; n++) await story.run();
-    const drawing = await story.draw();
-    expect(orders(drawing)).toEqual(["3: 1 → 3", "2: 2 → 2", "1: 3 → 1"]);
-    expect(heldOf(drawing, 3)).toEqual({ reason: "gap", from: 1, to: 2, since: story.at(0), until: story.at(2) });
-    expect(heldOf(drawing, 2)).toEqual({ reason: "gap", from: 1, to: 1, since: story.at(1), until: story.at(2) });
-    expect(heldOf(drawing, 1)).toBeNull();
-    const gap = { from: 1, to: 2, since: story.at(0), until: story.at(2), skipped: false, filledAt: null };
-    expect(drawing.gaps).toEqual([gap]);
-  });
-
-  it("draws a gap that was given up, and what came of it after all", async () => {
-    const story = await openStory();
-    await story.accept(1);
-    await story.run();
-    await story.accept(3);
-    await story.clock.advance(GAP_WAIT_MS);
-    await story.run();
-    await story.accept(2);
-    const drawing = await story.draw();
-    expect(orders(drawing)).toEqual(["1: 1 → 1", "3: 2 → 2", "2: 3 → null"]);
-    const until = story.at(3) + GAP_WAIT_MS;
-    expect(heldOf(drawing, 3)).toEqual({ reason: "gap", from: 2, to: 2, since: story.at(2), until });
-    const filledAt = until + 1_000;
-    expect(drawing.gaps).toEqual([{ from: 2, to: 2, since: story.at(2), until, skipped: true, filledAt }]);
-    expect(drawing.events[2]).toMatchObject({ late: true, state: "late", held: null });
-    expect(drawing.end).toEqual({ state: "ended", eventType: "message.delivery" });
-  });
-
   it("draws two stretches that were missing, one filled and one given up", async () => {
     const story = await openStory();
     await story.accept(5);
@@ -135,14 +89,6 @@ describe("drawMessage()", () => {
     expect((await story.draw()).gaps).toMatchObject([{ from: 1, to: Number.MAX_SAFE_INTEGER - 1, until: null }]);
   });
 
-  it("counts duplicates and conflicts", async () => {
-    const story = await openStory();
-    await story.accept(1);
-    await story.accept(1);
-    await story.accept(1);
-    expect((await story.draw()).events).toMatchObject([{ duplicates: 2, conflict: false, arrival: 1 }]);
-  });
-
   it("draws failed attempts and the one that succeeded; what came meanwhile waited for its turn", async () => {
     const story = await openStory();
     await story.accept(1);
@@ -203,17 +149,6 @@ describe("drawMessage()", () => {
     expect(drawing.gaps).toMatchObject([{ from: 2, to: 2, skipped: false }]);
   });
 
-  it("ends an inbound message when it was handled", async () => {
-    const story = await openStory();
-    const key = { apiClientId: "client", tag: "inbound", messageId: "msg_1" } as const;
-    await story.accept(0, { lane: key, eventType: "message.inbound" });
-    expect((await story.draw()).end).toEqual({ state: "waiting", eventType: "message.inbound" });
-    await story.run("unhandled");
-    const drawing = await story.draw();
-    expect(drawing).toMatchObject({ gaps: [], end: { state: "ended", eventType: "message.inbound" } });
-    expect(drawing.events).toMatchObject([{ outcome: "unhandled", arrival: 1, handling: 1, held: null }]);
-  });
-
   it("draws a lane that is empty by now as a point", async () => {
     const story = await openStory();
     await story.accept(1);
@@ -248,5 +183,72 @@ describe("drawMessage() of another source", () => {
     const drawing = await story.draw();
     expect(orders(drawing)).toEqual(["1: 1 → 1", "2: 2 → 2"]);
     expect(drawing).toMatchObject({ order: "arrival", end: { state: "open", eventType: null } });
+  });
+});
+
+describe("drawMessage() of dead letters and replays", () => {
+  it("still knows that an event came late when it was replayed", async () => {
+    const story = await openStory();
+    await story.accept(2);
+    await story.clock.advance(GAP_WAIT_MS);
+    await story.run();
+    await story.accept(1);
+    await story.act({ kind: "replay", event: 2 });
+    await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["2: 1 → 1", "1: 2 → 2"]);
+    expect(drawing.events[1]).toMatchObject({ late: true, replayed: true, state: "done", held: null });
+    expect(drawing.gaps).toMatchObject([{ from: 1, to: 1, skipped: true, filledAt: expect.any(Number) }]);
+  });
+
+  it.each([
+    ["late, when its gap had just been given up", true],
+    ["on time, when it had just filled its gap", false],
+  ])("knows of a replayed event that it came %s", async (_, late) => {
+    const story = await openStory({ stepMs: 0 });
+    await story.accept(2, late ? { gapWaitMs: 0 } : {});
+    if (late) await story.run();
+    await story.accept(1);
+    for (let n = 0; n < 2; n++) await story.run();
+    await story.clock.advance(1_000);
+    await story.act({ kind: "replay", event: 2 });
+    await story.run();
+    expect((await story.draw()).events[1]).toMatchObject({ sequence: 1, late, replayed: true });
+  });
+
+  it("does not hold a replayed event for a gap behind it", async () => {
+    const story = await openStory();
+    await story.accept(1);
+    await story.accept(4);
+    await story.act({ kind: "discard", event: 1 });
+    await story.act({ kind: "replay", event: 1 });
+    const drawing = await story.draw();
+    expect(heldOf(drawing, 1)).toBeNull();
+    expect(heldOf(drawing, 4)).toMatchObject({ reason: "gap", from: 2, to: 3, until: null });
+  });
+
+  it("draws a dead letter behind which the message went on", async () => {
+    const story = await openStory();
+    await story.accept(2, { sequence: 1 });
+    await story.run("dead");
+    await story.accept(3, { sequence: 2 });
+    await story.run();
+    const drawing = await story.draw();
+    expect(drawing.events[0]).toMatchObject({ state: "dead", attemptCount: 1, attempts: [{ attempt: 1 }] });
+    expect(drawing.end).toEqual({ state: "ended", eventType: "message.delivery" });
+  });
+
+  it("keeps the place of an event that was replayed after others were handled", async () => {
+    const story = await openStory();
+    for (const sequence of [1, 2]) {
+      await story.accept(sequence);
+      await story.run(sequence === 1 ? "dead" : "handled");
+    }
+    await story.act({ kind: "replay", event: 1 });
+    await story.run();
+    const drawing = await story.draw();
+    expect(orders(drawing)).toEqual(["1: 1 → 1", "2: 2 → 2"]);
+    // Its end is now that of the replay, which held nothing up.
+    expect(heldOf(drawing, 2)).toBeNull();
   });
 });

@@ -18,20 +18,6 @@ describe.each([
     return { ...bench, look: () => lookAt(bench.receiver.inbox, bench.clock) };
   };
 
-  it("gives another `changed` when something came, and only then", async () => {
-    const { look, clock, deliver } = scene();
-    const { changed } = await look();
-    expect(changed).toBeGreaterThan(0);
-    await clock.advance(3 * SECOND);
-    expect(await look()).toMatchObject({ changed });
-    await deliver(outbound("queued"));
-    const after = await look();
-    expect(after.changed).not.toBe(changed);
-    expect(after).toMatchObject({ sample: { accepted: 1 }, counters: { accepted: 1 } });
-    await clock.advance(2 * SECOND);
-    expect(await look()).toMatchObject({ changed: after.changed });
-  });
-
   it("takes no notice of an instance that was merely seen again, and names its slots and refusals", async () => {
     const { look, clock, deliver, receiver } = scene();
     receiver.onAny(() => {});
@@ -50,14 +36,6 @@ describe.each([
     expect(seen.at(-1)?.rejections).toEqual({ signature_mismatch: 1 });
     expect(seen.at(-1)?.sample.rejected).toBe(1);
   });
-});
-
-it("tells how long the oldest has waited", async () => {
-  const { receiver, clock, deliver } = sqliteBench();
-  await deliver(outbound("queued"));
-  await clock.advance(7 * SECOND);
-  const { sample } = await lookAt(receiver.inbox, clock);
-  expect(sample).toMatchObject({ pending: 1, oldestWaitingMs: 7 * SECOND, handled: 0 });
 });
 
 describe("Samples", () => {

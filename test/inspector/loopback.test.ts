@@ -63,13 +63,6 @@ describe("the link", () => {
     expect([page.status, page.headers.get("content-type")]).toEqual([200, expect.stringContaining("text/html")]);
   });
 
-  it("says who acts, and what they may do", async () => {
-    const { session, get } = await standalone();
-    const cookie = cookieOf(await get(session.link()));
-    const overview = await get(`${session.path}/api/overview`, { cookie });
-    expect(await overview.json()).toMatchObject({ access: "act", by: "ada" });
-  });
-
   it("can be opened once", async () => {
     const { session, get } = await standalone();
     const link = session.link();

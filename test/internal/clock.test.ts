@@ -1,7 +1,7 @@
 /** The real clock, and waits on a fake one. */
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { atMost, sleep, systemClock, systemRandom } from "../../src/internal/clock.ts";
+import { atMost, sleep, systemClock } from "../../src/internal/clock.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 
@@ -74,15 +74,6 @@ describe("sleep()", () => {
     await clock.advance(1_000);
     await slept;
     expect(getEventListeners(signal, "abort")).toEqual([]);
-  });
-});
-
-describe("systemRandom()", () => {
-  it("gives numbers from 0 to below 1", () => {
-    for (let index = 0; index < 100; index++) {
-      const number = systemRandom();
-      expect(number >= 0 && number < 1).toBe(true);
-    }
   });
 });
 

@@ -1,4 +1,4 @@
-/** Most of this file is checked by the compiler: a misspelt code, or a type that cannot be imported, fails `tsc`. */
+/** What errors carry. Much of it is checked by the compiler: a misspelt code, or a type that cannot be imported, fails `tsc`. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import {
   ApiError,
@@ -15,7 +15,7 @@ import {
   DeadLettered,
   KeyringError,
   LeaseLost,
-  type OncehookError,
+  OncehookError,
   type OncehookErrorCode,
   PermanentError,
   RetryAfter,
@@ -70,13 +70,6 @@ describe("the codes of errors", () => {
   });
 
   it.each<() => OncehookError>([
-    () => new KeyringError(""),
-    () => new LeaseLost(),
-    () => new RetryAfter(1),
-    () => new PermanentError(""),
-    () => new DeadLettered(""),
-    () => new SetupError("closed", ""),
-    () => new StoreError("closed", ""),
     () => new RotationError("not_rotated", ""),
     () => new ConnectionError("", facts),
     () => new ResponseValidationError([], facts),
@@ -84,14 +77,6 @@ describe("the codes of errors", () => {
     () => new RecipientsRejectedError({ accepted: 0, rejected: 1 }, facts),
   ])("are there at run time too: %s", (make) => {
     expect(make().code).toMatch(/^[a-z]+(_[a-z]+)*$/);
-  });
-});
-
-describe("the cause of an error", () => {
-  it("is kept, and not there at all without one", () => {
-    const cause = new Error("the disk");
-    expect(new StoreError("closed", "", { cause })).toMatchObject({ cause });
-    expect(new StoreError("closed", "")).not.toHaveProperty("cause");
   });
 });
 
@@ -110,5 +95,58 @@ describe("the types that public functions use", () => {
     expectTypeOf<Parameters<typeof storeContract>[0]["expect"]>().toEqualTypeOf<ContractExpect>();
     expectTypeOf<WebhookKind>().toEqualTypeOf<"inbound" | "delivery">();
     expectTypeOf<ReceiverSighting["keyringVersion"]>().toEqualTypeOf<string>();
+  });
+});
+
+const cause = new Error("below");
+const fields = { option: "limit" };
+
+describe("OncehookError", () => {
+  it.each([
+    [new OncehookError("closed", "It is closed.", { cause, fields }), "OncehookError", "closed"],
+    [new SetupError("no_inbox", "It is closed.", { cause, fields }), "SetupError", "no_inbox"],
+    [new StoreError("store_full", "It is closed.", { cause, fields }), "StoreError", "store_full"],
+    [new KeyringError("It is closed.", { cause, fields }), "KeyringError", "keyring_unavailable"],
+    [new PermanentError("It is closed.", { cause, fields }), "PermanentError", "permanent_failure"],
+    [new DeadLettered("It is closed.", { cause, fields }), "DeadLettered", "dead_lettered"],
+    [new RetryAfter(5, "It is closed.", { cause, fields }), "RetryAfter", "retry_after"],
+  ])("keeps what it is given (%s)", (error, name, code) => {
+    expect(error).toBeInstanceOf(OncehookError);
+    expect(error).toMatchObject({ name, code, message: "It is closed.", cause, fields });
+  });
+
+  it("has no cause and no fields unless it is given some", () => {
+    const error = new OncehookError("closed", "It is closed.");
+    expect("cause" in error).toBe(false);
+    expect(error.fields).toEqual({});
+  });
+});
+
+describe("LeaseLost", () => {
+  it("says what to do, unless it is told what happened", () => {
+    expect(new LeaseLost()).toMatchObject({
+      ...{ name: "LeaseLost", code: "lease_lost" },
+      message: "This event is already settled, or its lease was lost: register effects before the handler returns.",
+    });
+    expect(new LeaseLost("It passed on.").message).toBe("It passed on.");
+  });
+});
+
+describe("RetryAfter", () => {
+  it.each([0, 0.5, 86_400_000])("takes %d ms", (ms) => {
+    expect(new RetryAfter(ms)).toMatchObject({ ms, message: `The handler asked for a retry in ${ms} ms.` });
+  });
+
+  it.each([-1, 86_400_001, Number.NaN, Number.POSITIVE_INFINITY])("refuses %s ms", (ms) => {
+    expect(() => new RetryAfter(ms)).toThrow(
+      expect.objectContaining({
+        code: "invalid_option",
+        message: `RetryAfter takes 0 to 86,400,000 milliseconds (24 h), not ${ms}.`,
+      }),
+    );
+  });
+
+  it("refuses a text, and does not repeat it", () => {
+    expect(() => new RetryAfter("+15550100002" as never)).toThrow(/\(24 h\), not a string\.$/);
   });
 });

@@ -7,18 +7,8 @@ describe("isLoopback()", () => {
   });
 
   it.each([
-    "",
-    "example.com",
-    "128.0.0.1",
-    "127.0.0",
-    "127.0.0.1.example.com",
-    "x127.0.0.1",
-    "127.0.0.1234",
-    "::2",
-    "localhost.example.com",
-    "notlocalhost",
-    "x.localhost.example",
-    "127.a.b.c",
+    ...["", "example.com", "128.0.0.1", "127.0.0", "127.0.0.1.example.com", "x127.0.0.1", "127.0.0.1234", "::2"],
+    ...["localhost.example.com", "notlocalhost", "x.localhost.example", "127.a.b.c"],
   ])("takes %j for another machine", (host) => {
     expect(isLoopback(host)).toBe(false);
   });
@@ -35,12 +25,7 @@ describe("isPrivateHost()", () => {
 
   it.each([
     ...[
-      "example.com",
-      "internal.example.com",
-      "local.example",
-      "mytest.example",
-      "8.8.8.8",
-      "172.32.0.1",
+      ...["example.com", "internal.example.com", "local.example", "mytest.example", "8.8.8.8", "172.32.0.1"],
       "100.128.0.1",
     ],
     ...["[2001:4860::1]", "[::ffff:808:808]", "10.1.2.3.example.com", "latest.io"],

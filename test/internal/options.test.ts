@@ -4,11 +4,9 @@ import { SetupError } from "../../src/errors.ts";
 import {
   booleanOption,
   choiceOption,
-  editDistance,
   functionOption,
   invalidOption,
   isAbortSignal,
-  isRecord,
   numberOption,
   refuseUnknownOptions,
   suggestion,
@@ -61,21 +59,6 @@ describe("suggestion()", () => {
 
   it("takes the closest of several", () => {
     expect(suggestion("batchs", ["batch", "bath", "batches"])).toBe('Did you mean "batch"?');
-  });
-});
-
-describe("editDistance()", () => {
-  it.each([
-    ["", "", 0],
-    ["", "abc", 3],
-    ["abc", "", 3],
-    ["same", "same", 0],
-    ["ab", "ba", 2],
-    ["flaw", "lawn", 2],
-    ["kitten", "sitting", 3],
-    ["saturday", "sunday", 3],
-  ])("counts what makes %j of %j", (a, b, distance) => {
-    expect([editDistance(a, b), editDistance(b, a)]).toEqual([distance, distance]);
   });
 });
 
@@ -171,19 +154,5 @@ describe("isAbortSignal()", () => {
     ["one that cannot throw its reason", { ...whole, throwIfAborted: undefined }],
   ])("refuses %s", (_, value) => {
     expect(isAbortSignal(value)).toBe(false);
-  });
-});
-
-describe("isRecord()", () => {
-  it.each([
-    [{}, true],
-    [{ a: 1 }, true],
-    [[], false],
-    [null, false],
-    [undefined, false],
-    ["text", false],
-    [() => {}, false],
-  ])("of %j is %s", (value, expected) => {
-    expect(isRecord(value)).toBe(expected);
   });
 });

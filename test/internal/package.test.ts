@@ -5,15 +5,12 @@ import { describe, expect, it } from "vitest";
 import { ownFile, USER_AGENT, VERSION } from "../../src/internal/package.ts";
 
 describe("ownFile()", () => {
-  it("names the file that calls it, and leaves the stacks of errors alone", () => {
+  it("names the file that calls it, or the directory that the process runs in, and leaves the stacks of errors alone", () => {
     const { prepareStackTrace, stackTraceLimit } = Error;
     const own = () => ownFile();
     expect(own()).toBe(fileURLToPath(import.meta.url));
     expect([Error.prepareStackTrace, Error.stackTraceLimit]).toEqual([prepareStackTrace, stackTraceLimit]);
     expect(new Error("x").stack).toContain("package.test.ts");
-  });
-
-  it("takes code without a file for code in the directory that the process runs in", () => {
     const nameless = new Function("ownFile", "return ownFile()") as (own: typeof ownFile) => string;
     expect(nameless(ownFile)).toBe(`${process.cwd()}/index.js`);
   });

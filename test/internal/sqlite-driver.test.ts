@@ -116,14 +116,11 @@ describe("chooseDriver()", () => {
   class Installed {}
   class Own {}
 
-  it("takes better-sqlite3 where it is installed, whatever Node brings", () => {
+  it("takes better-sqlite3 where it is installed, whatever Node brings, and Node's own where it is not", () => {
     const looking = () => {
       throw new Error("It was looked for.");
     };
     expect(chooseDriver(Installed as never, looking)).toBe(Installed);
-  });
-
-  it("takes Node's own where it is not", () => {
     expect(chooseDriver(null, () => Own as never)).toBe(Own);
   });
 

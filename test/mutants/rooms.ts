@@ -1,14 +1,20 @@
-/** What is mutated, which tests have to notice, and how many of the mutants. */
+/** What is mutated, which tests have to notice, and how many of the mutants: the floors of all rooms are here, and nowhere else. */
 
 export interface Room {
   readonly name: string;
-  /** Patterns of sources, from the root of the repository. */
+  /** Patterns of sources, from the root of the repository; with `!` of those that another room has. */
   readonly sources: readonly string[];
   /** Patterns of its own tests: narrow, because each mutant is one run. */
   readonly tests: readonly string[];
-  /** Percent of the mutants that have no written reason to live. */
-  readonly least: number;
+  /**
+   * Percent of the mutants that the tests must kill. Whoever measures a higher score raises it: docs/reliability.md says what each was derived
+   * from.
+   */
+  readonly floor: number;
 }
+
+/** A room that was never measured as a whole: so many at least, until it is. */
+const UNMEASURED = 80;
 
 export const SIGNATURE: Room = {
   name: "signature",
@@ -24,7 +30,7 @@ export const SIGNATURE: Room = {
   ],
   // What a build may lack is tested where each maker of a secret is.
   tests: ["test/service/**/*.test.ts", "test/sources/**/*.test.ts", "test/internal/environment.test.ts"],
-  least: 100,
+  floor: 96,
 };
 
 export const OTHER_ROOMS: readonly Room[] = [
@@ -37,31 +43,85 @@ export const OTHER_ROOMS: readonly Room[] = [
       "test/internal/content.test.ts",
       "test/internal/structure.test.ts",
     ],
-    least: 95,
+    floor: 90,
+  },
+  {
+    name: "presets",
+    sources: ["src/presets/**/*.ts"],
+    tests: ["test/presets/**/*.test.ts"],
+    floor: UNMEASURED,
+  },
+  {
+    name: "sources",
+    sources: ["src/sources/define-source.ts", "src/sources/filter.ts", "src/sources/keys.ts", "src/sources/source.ts"],
+    tests: [
+      "test/sources/**/*.test.ts",
+      "test/presets/**/*.test.ts",
+      "test/receiver/filters.test.ts",
+      "test/receiver/sources.test.ts",
+    ],
+    floor: UNMEASURED,
+  },
+  {
+    name: "flow",
+    sources: ["src/inbox/flow.ts"],
+    tests: ["test/inbox/flow.test.ts", "test/inbox/runner.test.ts", "test/inbox/worker*.test.ts"],
+    floor: UNMEASURED,
   },
   {
     name: "inbox",
-    sources: ["src/inbox/**/*.ts"],
+    sources: ["src/inbox/**/*.ts", "!src/inbox/flow.ts", "!src/inbox/lane-key.ts"],
     tests: ["test/inbox/**/*.test.ts", "test/stores/memory.test.ts", "test/telemetry/instrumentation.test.ts"],
-    least: 95,
+    floor: 94,
+  },
+  {
+    name: "body limits",
+    sources: ["src/receiver/body-limits.ts", "src/receiver/incoming.ts"],
+    tests: [
+      "test/receiver/answers.test.ts",
+      "test/receiver/overload.test.ts",
+      "test/receiver/reading.test.ts",
+      "test/receiver/verifier.test.ts",
+    ],
+    floor: UNMEASURED,
   },
   {
     name: "receiver",
-    sources: ["src/receiver/**/*.ts"],
+    sources: ["src/receiver/**/*.ts", "!src/receiver/body-limits.ts", "!src/receiver/incoming.ts"],
     tests: ["test/receiver/**/*.test.ts", "test/telemetry/channels.test.ts", "test/telemetry/instrumentation.test.ts"],
-    least: 90,
+    floor: 98,
+  },
+  {
+    // Postgres needs a server, and each of its mutants would take minutes: `planted` changes it.
+    name: "stores",
+    sources: [
+      "src/stores/memory*.ts",
+      "src/stores/memory/**/*.ts",
+      "src/stores/sqlite*.ts",
+      "src/stores/sqlite/**/*.ts",
+    ],
+    tests: [
+      "test/stores/memory.test.ts",
+      "test/stores/sqlite.test.ts",
+      "test/stores/sqlite-data.test.ts",
+      "test/stores/sqlite-e*.test.ts",
+      "test/stores/sqlite-fast-paths.test.ts",
+      "test/stores/sqlite-o*.test.ts",
+      "test/stores/sqlite-secrets.test.ts",
+    ],
+    floor: UNMEASURED,
   },
   {
     name: "internal",
-    sources: ["src/internal/**/*.ts", "src/errors.ts"],
+    sources: ["src/internal/**/*.ts", "src/errors.ts", "!src/internal/same-secret.ts", "!src/internal/json.ts"],
     tests: ["test/internal/**/*.test.ts"],
-    least: 90,
+    floor: 92,
   },
   {
     name: "adapters",
-    sources: ["adapters/**/*.ts"],
+    sources: ["adapters/**/*.ts", "!adapters/**/*.d.ts"],
     tests: ["test/adapters/**/*.test.ts"],
-    least: 90,
+    floor: 90,
   },
 ];
 

@@ -1,13 +1,11 @@
-/** The verdict on mutants: a survivor without a reason is seen, and so is a reason without a survivor. */
+/** The verdict on mutants: the score is held against the floor, and each one that lived is listed. */
 import { describe, expect, it } from "vitest";
-import { type Explained, judge, type Mutant, mutantsOf } from "./verdict.ts";
+import { judge, type Mutant, mutantsOf } from "./verdict.ts";
 
 const NAME = { file: "src/a.ts", mutator: "StringLiteral", code: '"a"', becomes: '""' };
-const REASON: Explained = { ...NAME, reason: "Nobody sees it." };
 const mutant = (status: string, wish: Partial<Mutant> = {}): Mutant => ({ ...NAME, line: 3, status, ...wish });
 const others = ["Killed", "Timeout"].map((status) => mutant(status, { code: "b" }));
-const problems = (mutants: readonly Mutant[], explained: readonly Explained[] = [], least = 100) =>
-  judge(mutants, { explained, least }).problems;
+const problems = (mutants: readonly Mutant[], floor = 100) => judge(mutants, floor).problems;
 
 describe("mutantsOf()", () => {
   it("names a mutant by its file, its line and what it changed, on one line", () => {
@@ -30,53 +28,37 @@ describe("mutantsOf()", () => {
 
 describe("judge()", () => {
   it("has nothing to say when all are killed, in time or not", () => {
-    expect(judge(others, { explained: [], least: 100 })).toEqual({
-      ...{ tried: 2, killed: 2, explained: 0, leftOut: 0, problems: [] },
-    });
+    expect(judge(others, 100)).toEqual({ tried: 2, killed: 2, score: 100, lived: [], leftOut: 0, problems: [] });
   });
 
   it.each(["Survived", "NoCoverage"])("lists one that %s, with its file, line and mutator", (status) => {
-    expect(problems([...others, mutant(status)])).toEqual([
-      "66.7 % are killed instead of 100 %",
-      'survived: src/a.ts:3 StringLiteral: "a" => ""',
-    ]);
+    const { lived, problems } = judge([...others, mutant(status)], 100);
+    expect(lived).toEqual(['src/a.ts:3 StringLiteral: "a" => ""']);
+    expect(problems).toEqual(["66.7 % are killed instead of 100 %"]);
   });
 
-  it("takes a survivor with a reason, wherever it stands now", () => {
-    const verdict = judge([...others, mutant("Survived", { line: 9 })], { explained: [REASON], least: 100 });
-    expect(verdict).toMatchObject({ tried: 3, killed: 2, explained: 1, problems: [] });
+  it("lists those that lived above the floor too", () => {
+    const verdict = judge([...others, mutant("Survived")], 66);
+    expect(verdict).toMatchObject({ tried: 3, killed: 2, problems: [] });
+    expect(verdict.lived).toHaveLength(1);
   });
 
-  it("sees a reason whose mutant is killed, or is no more, but of its own files only", () => {
-    const stale = ['explained, but no survivor: src/a.ts StringLiteral: "a" => ""'];
-    expect(problems([...others, mutant("Killed")], [REASON])).toEqual(stale);
-    expect(problems(others, [REASON])).toEqual(stale);
-    expect(problems(others, [{ ...REASON, file: "src/b.ts" }])).toEqual([]);
-  });
-
-  it("takes a reason whose mutant was left out or too slow this time", () => {
-    for (const status of ["Ignored", "Timeout"]) expect(problems([...others, mutant(status)], [REASON])).toEqual([]);
-    expect(judge([...others, mutant("Ignored")], { explained: [], least: 100 })).toMatchObject({
-      tried: 2,
-      leftOut: 1,
-    });
+  it("does not count one that was left out", () => {
+    expect(judge([...others, mutant("Ignored")], 100)).toMatchObject({ tried: 2, leftOut: 1, problems: [] });
   });
 
   it("believes no run in which time ran out for all", () => {
     expect(problems([mutant("Timeout")])).toEqual(["time ran out for every mutant that was killed"]);
   });
 
-  it("counts by the share that is asked for", () => {
-    expect(problems([...others, mutant("Survived")], [], 66)).toEqual([]);
-    expect(problems([...others, mutant("Survived")], [], 67)).toHaveLength(2);
+  it("compares the score with the floor", () => {
+    expect(problems([...others, mutant("Survived")], 66)).toEqual([]);
+    expect(problems([...others, mutant("Survived")], 67)).toHaveLength(1);
   });
 
   it("proves nothing by none, and passes over no status that it does not know", () => {
-    expect(problems([])).toEqual(["no mutant was killed"]);
-    expect(problems([mutant("Survived")])).toEqual([
-      "no mutant was killed",
-      expect.stringContaining("survived: src/a.ts:3"),
-    ]);
+    expect(problems([], 0)).toEqual(["no mutant was killed"]);
+    expect(problems([mutant("Survived")])).toEqual(["no mutant was killed"]);
     expect(problems([...others, mutant("RuntimeError")])).toEqual(["src/a.ts:3 StringLiteral is RuntimeError"]);
   });
 });

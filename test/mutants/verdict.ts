@@ -1,4 +1,4 @@
-/** What a run of Stryker says about a room: who survived, and whether there is a written reason for each who did. */
+/** What a run of Stryker says about a room: its score, and which mutants lived. */
 
 /** The part of Stryker's JSON report that is looked at (mutation-testing-report-schema 2). */
 export interface Report {
@@ -18,33 +18,26 @@ interface Position {
   readonly column: number;
 }
 
-/** Names a mutant by what it is, not by where, so that a line more above it changes nothing. White space counts as one space. */
-export interface MutantName {
+/** White space counts as one space. */
+export interface Mutant {
   readonly file: string;
+  readonly line: number;
   readonly mutator: string;
   /** What was written. */
   readonly code: string;
   /** What it became. */
   readonly becomes: string;
-}
-
-export interface Mutant extends MutantName {
-  readonly line: number;
   readonly status: string;
-}
-
-/** A mutant that may live. */
-export interface Explained extends MutantName {
-  /** Why no test can tell it from the code, or why none has to. */
-  readonly reason: string;
 }
 
 export interface Verdict {
   /** Mutants that ran. */
   readonly tried: number;
   readonly killed: number;
-  /** Survivors with a reason. */
-  readonly explained: number;
+  /** Percent of the tried ones that were killed. */
+  readonly score: number;
+  /** Those that lived, each in a line. */
+  readonly lived: readonly string[];
   /** Left out because only a restart of everything would try them. */
   readonly leftOut: number;
   readonly problems: readonly string[];
@@ -63,40 +56,19 @@ export function mutantsOf({ files }: Report): readonly Mutant[] {
   });
 }
 
-/** `least` percent of the mutants without a reason must be killed; every reason must have its survivor. */
-export function judge(
-  mutants: readonly Mutant[],
-  { explained, least }: { readonly explained: readonly Explained[]; readonly least: number },
-): Verdict {
-  const reasons = new Set(explained.map(keyOf));
-  const isExplained = (mutant: Mutant) => reasons.has(keyOf(mutant));
-  const survivors = mutants.filter(({ status }) => SURVIVED.has(status));
-  const unexplained = survivors.filter((mutant) => !isExplained(mutant));
+/** @param floor - the least percentage that must be killed. A mutant that no test can tell from the code counts as lived */
+export function judge(mutants: readonly Mutant[], floor: number): Verdict {
+  const lived = mutants.filter(({ status }) => SURVIVED.has(status));
   const killed = mutants.filter(({ status }) => KILLED.has(status)).length;
-  const score = (100 * killed) / (killed + unexplained.length);
-  const listed = unexplained.map(({ file, line, mutator, code, becomes }) => {
-    return `survived: ${file}:${line} ${mutator}: ${code} => ${becomes}`;
-  });
-  const tooFew = killed === 0 ? "no mutant was killed" : `${score.toFixed(1)} % are killed instead of ${least} %`;
-  const enough = score >= least ? [] : [tooFew, ...listed];
+  const tried = killed + lived.length;
+  const score = tried === 0 ? 0 : (100 * killed) / tried;
+  const tooFew = killed === 0 ? "no mutant was killed" : `${score.toFixed(1)} % are killed instead of ${floor} %`;
   return {
-    ...{ tried: killed + survivors.length, killed, explained: survivors.length - unexplained.length },
+    ...{ tried, killed, score },
+    lived: lived.map(({ file, line, mutator, code, becomes }) => `${file}:${line} ${mutator}: ${code} => ${becomes}`),
     leftOut: mutants.filter(({ status }) => status === "Ignored").length,
-    problems: [...enough, ...slow(mutants), ...strange(mutants), ...stale(mutants, explained)],
+    problems: [...(killed > 0 && score >= floor ? [] : [tooFew]), ...slow(mutants), ...strange(mutants)],
   };
-}
-
-/**
- * A reason whose mutant is killed, or is no more, explains nothing; so that a run in which everything dies shows itself. One that
- * timed out may have been slow only.
- */
-function stale(mutants: readonly Mutant[], explained: readonly Explained[]): string[] {
-  const alive = new Set(mutants.filter(({ status }) => status !== "Killed").map(keyOf));
-  const files = new Set(mutants.map(({ file }) => file));
-  const unneeded = explained.filter((each) => files.has(each.file) && !alive.has(keyOf(each)));
-  return unneeded.map(({ file, mutator, code, becomes }) => {
-    return `explained, but no survivor: ${file} ${mutator}: ${code} => ${becomes}`;
-  });
 }
 
 function strange(mutants: readonly Mutant[]): string[] {
@@ -113,10 +85,6 @@ function slow(mutants: readonly Mutant[]): string[] {
   return outOfTime ? ["time ran out for every mutant that was killed"] : [];
 }
 
-function keyOf({ file, mutator, code, becomes }: MutantName): string {
-  return JSON.stringify([file, mutator, code, becomes]);
-}
-
 function textAt(lines: readonly string[], { start, end }: ReportedMutant["location"]): string {
   const within = lines.slice(start.line - 1, end.line);
   const last = within.length - 1;
@@ -125,7 +93,6 @@ function textAt(lines: readonly string[], { start, end }: ReportedMutant["locati
     .join("\n");
 }
 
-/** As a reason quotes code: white space counts as one space. */
-export function asOneLine(text: string): string {
+function asOneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }

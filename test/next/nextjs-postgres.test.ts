@@ -7,10 +7,10 @@ import { createEmulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { fixtures, lifecycle, seededRandom, shuffled, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
 import { holdRows } from "../examples/holding.ts";
-import { connect } from "../outages/sender.ts";
-import { findings, type HandledRow, verdictOn } from "../outages/verdict.ts";
 import { sql } from "../postgres/place.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import { connect } from "../proofs/application.ts";
+import { findings, type HandledRow, verdictOn } from "../proofs/ledger.ts";
 import { Application, CRON_SECRET, ROOT, SECRET, type Server } from "./application.ts";
 
 /** All of a delivery's attempts, and a message that comes 90 minutes late. */

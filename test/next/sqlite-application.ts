@@ -2,7 +2,7 @@
 import { cpSync, existsSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import type { HandledRow } from "../outages/verdict.ts";
+import type { HandledRow } from "../proofs/ledger.ts";
 import { Application, ROOT, type Server } from "./application.ts";
 
 export class SqliteApplication extends Application {

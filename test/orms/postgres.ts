@@ -2,7 +2,7 @@
 import pg from "pg";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { startPostgres } from "../postgres/server.ts";
-import type { Proof, Terms } from "../prove/programme.ts";
+import type { Proof, Terms } from "../proofs/programme.ts";
 import { flawsOf, type Outcome, underDeaths } from "./apps.ts";
 
 const APPS = ["pg", "drizzle", "kysely", "knex", "typeorm", "prisma"] as const;

@@ -1,5 +1,5 @@
 /** `npm run prove -- orms`: people's own ORMs in `ctx.commit`, on both stores, in processes that die between effect and commit. */
-import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import type { Programme, Proof, Terms } from "../proofs/programme.ts";
 import { prepareApps } from "./apps.ts";
 import { onPostgres } from "./postgres.ts";
 import { onSqlite } from "./sqlite.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import type { Proof, Terms } from "../prove/programme.ts";
+import type { Proof, Terms } from "../proofs/programme.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { flawsOf, type Outcome, type Place, said, underDeaths } from "./apps.ts";
 

@@ -3,17 +3,20 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { BUGS, editsOf } from "./bugs.ts";
-import { timesIn } from "./copy.ts";
 import { MATRIX_FILE, rowOf, rowsIn, withRows } from "./matrix.ts";
 import { MUTANTS } from "./mutants.ts";
-import { mutantsOf } from "./mutations.ts";
+import { changesIn, mutantsOf } from "./mutations.ts";
+import { editAt, withEdits } from "./places.ts";
+import { rewritten } from "./rewritten.ts";
 import { ROOMS } from "./rooms.ts";
+import { treeOf } from "./tree.ts";
 
 /** So that none goes without a word. */
-const LEAST = 60;
+const LEAST = 75;
 const LEAST_MUTANTS = 28;
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const DOCUMENT = readFileSync(`${ROOT}${MATRIX_FILE}`, "utf8");
+const source = (file: string) => readFileSync(`${ROOT}${file}`, "utf8");
+const DOCUMENT = source(MATRIX_FILE);
 
 describe("the planted bugs", () => {
   it("have a name of their own each, and many of them nobody chose", () => {
@@ -22,26 +25,55 @@ describe("the planted bugs", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(LEAST_MUTANTS);
   });
 
-  it("are 24 in the small form", () => {
-    expect(BUGS.filter(({ inSmall }) => inSmall)).toHaveLength(24);
+  it("are 25 in the small form", () => {
+    expect(BUGS.filter(({ inSmall }) => inSmall)).toHaveLength(25);
   });
 
   it.each(BUGS)("can be planted: $name", (bug) => {
-    const { tests, says } = bug;
+    const { tests, caughtBy, says, inSmall } = bug;
     const edits = editsOf(ROOT, bug);
     expect(edits.length).toBeGreaterThan(0);
-    for (const edit of edits) {
-      expect(`${timesIn(ROOT, edit)} times in ${edit.file}: ${edit.find}`).toBe(
-        `1 times in ${edit.file}: ${edit.find}`,
+    for (const file of new Set(edits.map((edit) => edit.file))) {
+      const text = source(file);
+      const planted = withEdits(
+        text,
+        edits.filter((edit) => edit.file === file),
       );
-      expect(edit.replace).not.toBe(edit.find);
+      expect(planted).not.toBe(text);
+      expect(() => treeOf(planted)).not.toThrow();
     }
     expect(existsSync(`${ROOT}${tests}`)).toBe(true);
-    expect(says).not.toBe("");
+    const words = expect.stringMatching(/./);
+    expect({ caughtBy, says }).toEqual(caughtBy === undefined ? {} : { caughtBy: words, says: words });
+    if (inSmall) expect(caughtBy).toBeDefined();
   });
 
   it("have the rows of the matrix, each for what was seen to find it", () => {
     expect(rowsIn(DOCUMENT)).toEqual(BUGS.map(rowOf));
+  });
+});
+
+describe("a source that was formatted anew, and whose local variables have other names,", () => {
+  const others = new Map<string, string>();
+  const otherOf = (file: string) => {
+    const other = others.get(file) ?? rewritten(source(file));
+    others.set(file, other);
+    return other;
+  };
+  const byHand = BUGS.flatMap(({ name, places = [] }) => places.map((place) => ({ name, place })));
+
+  it.each(byHand)("still has the place of $name, in $place.file", ({ place }) => {
+    const edit = editAt(otherOf(place.file), place);
+    expect(edit.end).toBeGreaterThanOrEqual(edit.start);
+  });
+
+  const functions = ROOMS.flatMap(({ places }) => Object.entries(places).map(([file, names]) => ({ file, names })));
+
+  it.each(functions)("has the same mutants: $file", ({ file, names }) => {
+    const namesIn = (text: string) => changesIn(text, new Set(names)).map(({ place, what }) => `${place}: ${what}`);
+    const text = source(file);
+    expect(otherOf(file)).not.toBe(text);
+    expect(namesIn(otherOf(file))).toEqual(namesIn(text));
   });
 });
 

@@ -2,8 +2,8 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
-import type { Edit } from "./bugs.ts";
 import { runNode } from "./finding.ts";
+import { type Edit, withEdits } from "./places.ts";
 
 const COMPILED = ".build";
 const PACKAGE = "dist";
@@ -33,7 +33,9 @@ export async function inCopy<T>(
     const files = new Set(edits.map(({ file }) => file));
     for (const file of files) {
       mkdirSync(dirname(join(copy, file)), { recursive: true });
-      writeFileSync(join(copy, file), edited(root, file, edits));
+      const text = readFileSync(join(root, file), "utf8");
+      const inFile = edits.filter((edit) => edit.file === file);
+      writeFileSync(join(copy, file), withEdits(text, inFile));
     }
     if (files.size > 0) await compile(copy, [...files]);
     if (startsPackage) await run(copy, [join("scripts", "bundle.mjs"), PACKAGE]);
@@ -55,21 +57,6 @@ function stampAsBuilt(root: string, copy: string): void {
     const sources = readFileSync(join(root, folder, ".stamp"), "utf8");
     writeFileSync(join(copy, folder, ".stamp"), sources.replaceAll(join(root, "/"), join(copy, "/")));
   }
-}
-
-/** How often `find` stands in the file. */
-export function timesIn(root: string, { file, find }: Edit): number {
-  return readFileSync(join(root, file), "utf8").split(find).length - 1;
-}
-
-function edited(root: string, file: string, edits: readonly Edit[]): string {
-  let text = readFileSync(join(root, file), "utf8");
-  for (const edit of edits.filter((each) => each.file === file)) {
-    const times = timesIn(root, edit);
-    if (times !== 1) throw new Error(`${file} has ${times} times: ${edit.find}`);
-    text = text.replace(edit.find, () => edit.replace);
-  }
-  return text;
 }
 
 /** Each file by itself and without a look at its types, as the programmes are compiled too. */

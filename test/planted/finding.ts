@@ -16,7 +16,7 @@ const SHOWN = 200;
 
 /** The small form of a programme, or the short one where there is none. */
 export async function proven(copy: string, programme: string): Promise<Finding> {
-  const compiled = join(copy, ".build", "test", "prove", "run.js");
+  const compiled = join(copy, ".build", "test", "proofs", "run.js");
   const { code, out, errors } = await runNode(copy, [compiled, programme, "--small"]);
   const lines = out.trimEnd().split("\n");
   const last = lines.pop() ?? "";

@@ -1,4 +1,4 @@
-/** The table of docs/reliability.md that says what finds each bug: a row is written when both were seen to find it. */
+/** The table of docs/reliability.md that says what finds each bug: a row is written when all that it names were seen to find it. */
 import { BUGS, type Bug } from "./bugs.ts";
 
 export const MATRIX_FILE = "docs/reliability.md";
@@ -8,7 +8,8 @@ const END = "<!-- end of bugs -->";
 const HEAD = "| room | bug | made by | programme | test |\n|---|---|---|---|---|";
 
 export function rowOf({ room, name, madeBy, caughtBy, tests }: Bug): string {
-  return `| ${room} | ${name.replaceAll("|", "\\|")} | ${madeBy ?? "hand"} | \`${caughtBy}\` | \`${tests}\` |`;
+  const programme = caughtBy === undefined ? "none" : `\`${caughtBy}\``;
+  return `| ${room} | ${name.replaceAll("|", "\\|")} | ${madeBy ?? "hand"} | ${programme} | \`${tests}\` |`;
 }
 
 /** The rows in a text, without the table's head. */

@@ -2,9 +2,19 @@
 import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseAst } from "rolldown/parseAst";
-import type { Edit } from "./bugs.ts";
+import type { Edit } from "./places.ts";
 import { ROOMS, type Room } from "./rooms.ts";
+import {
+  childrenOf,
+  isFunction,
+  isNode,
+  localNames,
+  type Node,
+  namesOf,
+  stringIn,
+  topLevelNames,
+  treeOf,
+} from "./tree.ts";
 
 const SEED = "20261127";
 
@@ -29,18 +39,14 @@ export function sampledFrom(root: string, room: Room): readonly Mutant[] {
 /** All mutants of a room's places. */
 export function mutantsOf(root: string, { name: room, places }: Room): readonly Mutant[] {
   const times = new Map<string, number>();
-  return Object.entries(places).flatMap(([file, functions]) => {
-    const text = readFileSync(join(root, file), "utf8");
-    const changes = changesIn(text, new Set(functions));
-    return changes.flatMap((change): readonly Mutant[] => {
-      const edit = editOf(file, text, change);
-      if (edit === null) return [];
-      const name = `${change.place}: ${change.what}`;
+  return Object.entries(places).flatMap(([file, functions]) =>
+    changesIn(readFileSync(join(root, file), "utf8"), new Set(functions)).map(({ place, what, ...change }): Mutant => {
+      const name = `${place}: ${what}`;
       const time = (times.get(name) ?? 0) + 1;
       times.set(name, time);
-      return [{ room, name: time === 1 ? name : `${name} (${time})`, edit }];
-    });
-  });
+      return { room, name: time === 1 ? name : `${name} (${time})`, edit: { file, ...change } };
+    }),
+  );
 }
 
 /** The mutant of that name. @throws where no place of the room has it any more */
@@ -63,20 +69,12 @@ interface Change {
   readonly becomes: string;
 }
 
-/** What is read of ESTree. */
-interface Node {
-  readonly type: string;
-  readonly start: number;
-  readonly end: number;
-  readonly [field: string]: unknown;
-}
-
 const OPERATORS: Readonly<Record<string, string>> = {
   ...{ "<": "<=", "<=": "<", ">": ">=", ">=": ">", "===": "!==", "!==": "===", "+": "-", "-": "+" },
   ...{ "&&": "||", "||": "&&", "??": "&&" },
 };
-/** Keeps no invariant. */
-const LOGS = /^(?:this\.#?)?\w*log(?:ger)?\b/i;
+/** The words of a call that writes a log, which keeps no invariant. */
+const LOGS = /log(?:ger)?$|^(?:debug|info|warn)$/i;
 const SQL = /\b(?:select|update|delete from|insert into|where|order by)\b/;
 const SQL_OPERATORS: Readonly<Record<string, string>> = {
   ...{ " <= ": " < ", " < ": " <= ", " >= ": " > ", " > ": " >= ", " = ": " <> ", " and ": " or " },
@@ -84,56 +82,50 @@ const SQL_OPERATORS: Readonly<Record<string, string>> = {
 };
 const SQL_OPERATOR = / <= | < | >= | > | = | and | is null| is not null|not exists|\bmin\(|\bmax\(/g;
 
-function changesIn(text: string, wanted: ReadonlySet<string>): readonly Change[] {
+interface Source {
+  readonly text: string;
+  /** What the file imports or declares outside of its functions, and no function around has another thing of that name. */
+  readonly known: ReadonlySet<string>;
+}
+
+type Named = Omit<Change, "place">;
+
+/** The changes of a source in the functions, methods and constants of these names. No local variable is in the name of a change. */
+export function changesIn(text: string, wanted: ReadonlySet<string>): readonly Change[] {
   const changes: Change[] = [];
-  const visit = (node: Node, place: string | null) => {
-    const here = namesOf(node).find((name) => wanted.has(name)) ?? place;
-    if (here !== null) for (const change of changesOf(node, text)) changes.push({ place: here, ...change });
-    for (const child of childrenOf(node)) visit(child, here);
+  const top = { text, known: topLevelNames(treeOf(text)) };
+  const visit = (node: Node, place: string | null, around: Source) => {
+    const here = namesOf(node, around !== top).find((name) => wanted.has(name)) ?? place;
+    const source = isFunction(node) ? { text, known: without(around.known, localNames(node)) } : around;
+    if (here !== null) for (const change of changesOf(node, source)) changes.push({ place: here, ...change });
+    for (const child of childrenOf(node)) visit(child, here, source);
   };
-  visit(parseAst(text, { lang: "ts" }) as unknown as Node, null);
+  visit(treeOf(text), null, top);
   return changes;
 }
 
-/** What a function, a method or a constant is called. */
-function namesOf({ type, id, key }: Node): readonly string[] {
-  if (type === "FunctionDeclaration" || type === "VariableDeclarator") return isNode(id) ? [String(id.name)] : [];
-  if (type !== "MethodDefinition" && type !== "Property" && type !== "PropertyDefinition") return [];
-  if (!isNode(key)) return [];
-  return [key.type === "PrivateIdentifier" ? `#${key.name}` : String(key.name)];
+function without(names: ReadonlySet<string>, others: ReadonlySet<string>): ReadonlySet<string> {
+  return new Set([...names].filter((name) => !others.has(name)));
 }
 
-function childrenOf(node: Node): readonly Node[] {
-  return Object.values(node).flatMap((value) => (Array.isArray(value) ? value : [value]).filter(isNode));
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === "object" && value !== null && "type" in value && "start" in value && !isOfTypes(value);
-}
-
-/** Types are gone when the code runs. */
-function isOfTypes({ type }: object & { readonly type: unknown }): boolean {
-  return typeof type === "string" && type.startsWith("TS") && !/^TS(?:NonNull|As|Satisfies)Expression$/.test(type);
-}
-
-function changesOf(node: Node, text: string): readonly Omit<Change, "place">[] {
-  const { type, start, end } = node;
-  const code = text.slice(start, end);
+function changesOf(node: Node, source: Source): readonly Named[] {
+  const { type, start, end, value } = node;
+  const code = source.text.slice(start, end);
   const to = (what: string, becomes: string) => ({ what, start, end, becomes });
-  if (type === "BinaryExpression" || type === "LogicalExpression") return operatorChanges(node, text);
+  if (type === "BinaryExpression" || type === "LogicalExpression") return operatorChanges(node, source);
   if (type === "UnaryExpression" && node.operator === "!") return [to("! dropped", code.slice(1))];
-  if (type === "Literal" && typeof node.value === "boolean") return [to(`${code} flipped`, String(!node.value))];
-  if (type === "Literal" && typeof node.value === "number") return [to(`${code} plus one`, String(node.value + 1))];
-  if (type === "Literal" && typeof node.value === "string") return sqlChanges(start, code);
+  if (type === "Literal" && typeof value === "boolean") return [to(`${value} flipped`, String(!value))];
+  if (type === "Literal" && typeof value === "number") return [to(`${value} plus one`, String(value + 1))];
+  if (type === "Literal" && typeof value === "string") return sqlChanges(start, code);
   if (type === "TemplateElement") return sqlChanges(start, code);
-  if (type === "ExpressionStatement" && !LOGS.test(code)) return [to(`dropped ${shortened(code)}`, "{}")];
-  if (type === "IfStatement") return conditionChanges(node, text);
-  if (type === "CallExpression") return argumentChanges(node, text);
+  if (type === "ExpressionStatement" && isNode(node.expression) && !isLog(node.expression, source))
+    return [to(`dropped ${deedOf(node.expression, source)}`, "{}")];
+  if (type === "IfStatement") return conditionChanges(node, source);
+  if (type === "CallExpression") return argumentChanges(node, source);
   return [];
 }
 
-function operatorChanges(node: Node, text: string): readonly Omit<Change, "place">[] {
-  const { left, right, operator } = node;
+function operatorChanges({ left, right, operator }: Node, { text }: Source): readonly Named[] {
   const becomes = OPERATORS[String(operator)];
   if (!isNode(left) || !isNode(right) || becomes === undefined) return [];
   const start = text.indexOf(String(operator), left.end);
@@ -141,26 +133,25 @@ function operatorChanges(node: Node, text: string): readonly Omit<Change, "place
   return [{ what: `${operator} to ${becomes}`, start, end: start + String(operator).length, becomes }];
 }
 
-function conditionChanges({ test, start, end }: Node, text: string): readonly Omit<Change, "place">[] {
+function conditionChanges({ test, alternate, start, end }: Node, source: Source): readonly Named[] {
   if (!isNode(test)) return [];
-  const code = shortened(text.slice(test.start, test.end));
-  return [
-    { what: `if (${code}) never`, start: test.start, end: test.end, becomes: "false" },
-    { what: `if (${code}) dropped`, start, end, becomes: "{}" },
-  ].slice(0, text.slice(start, end).includes("else") ? 1 : 2);
+  const words = [...new Set(wordsOf(test, source))].slice(0, MOST_WORDS);
+  const condition = words.length === 0 ? "if" : `if (${words.join(", ")})`;
+  const never = { what: `${condition} never`, start: test.start, end: test.end, becomes: "false" };
+  return alternate === null ? [never, { what: `${condition} dropped`, start, end, becomes: "{}" }] : [never];
 }
 
-function argumentChanges(node: Node, text: string): readonly Omit<Change, "place">[] {
+function argumentChanges(node: Node, source: Source): readonly Named[] {
   const [first, second, third] = node.arguments as readonly Node[];
   if (first === undefined || second === undefined || third !== undefined) return [];
   const isPlain = ({ type }: Node) => type === "Identifier" || type === "MemberExpression";
   if (!isPlain(first) || !isPlain(second)) return [];
-  const code = ({ start, end }: Node) => text.slice(start, end);
+  const code = ({ start, end }: Node) => source.text.slice(start, end);
   const becomes = `${code(second)}, ${code(first)}`;
-  return [{ what: `${code(first)} and ${code(second)} swapped`, start: first.start, end: second.end, becomes }];
+  return [{ what: `arguments of ${deedOf(node, source)} swapped`, start: first.start, end: second.end, becomes }];
 }
 
-function sqlChanges(start: number, code: string): readonly Omit<Change, "place">[] {
+function sqlChanges(start: number, code: string): readonly Named[] {
   if (!SQL.test(code)) return [];
   return [...code.matchAll(SQL_OPERATOR)].map(({ 0: operator, index }) => {
     const becomes = SQL_OPERATORS[operator] ?? operator;
@@ -169,21 +160,33 @@ function sqlChanges(start: number, code: string): readonly Omit<Change, "place">
   });
 }
 
-function shortened(code: string): string {
-  const line = code.replaceAll(/\s+/g, " ");
-  return line.length > 40 ? `${line.slice(0, 40)}…` : line;
+const MOST_WORDS = 3;
+
+/** What names things for more than one function: fields, texts, and what the file imports or declares outside of functions. */
+function wordsOf(node: Node, source: Source): readonly string[] {
+  const { type, name, object, property } = node;
+  const string = stringIn(node);
+  if (string !== null) return [string];
+  if (type === "PrivateIdentifier") return [`#${name}`];
+  if (type === "Identifier") return source.known.has(String(name)) ? [String(name)] : [];
+  if (type !== "MemberExpression" || !isNode(object) || !isNode(property) || node.computed === true)
+    return childrenOf(node).flatMap((child) => wordsOf(child, source));
+  const field = property.type === "Identifier" ? [String(property.name)] : wordsOf(property, source);
+  return [...wordsOf(object, source), ...field];
 }
 
-/** The lines of the change, and those before them until the text stands once in the file. Null if it never does. */
-function editOf(file: string, text: string, { start, end, becomes }: Change): Edit | null {
-  const last = text.indexOf("\n", end);
-  const to = last < 0 ? text.length : last;
-  for (let from = text.lastIndexOf("\n", start) + 1; from > 0; from = text.lastIndexOf("\n", from - 2) + 1) {
-    const find = text.slice(from, to).trim();
-    if (text.split(find).length !== 2) continue;
-    const at = text.indexOf(find);
-    const replace = find.slice(0, start - at) + becomes + find.slice(end - at);
-    return { file, find, replace };
-  }
-  return null;
+/** What is done: a call of something, or a change of it. */
+function deedOf(node: Node, source: Source): string {
+  const { type, argument, callee, left, operator } = node;
+  const last = (target: unknown) => (isNode(target) ? wordsOf(target, source).at(-1) : undefined) ?? "local";
+  if (type === "CallExpression") return `${last(callee)}()`;
+  if (type === "AssignmentExpression") return `${last(left)} ${operator}`;
+  if (type === "UpdateExpression") return `${last(argument)} ${operator}`;
+  const [inner] = childrenOf(node);
+  return inner === undefined ? type : deedOf(inner, source);
+}
+
+function isLog(node: Node, source: Source): boolean {
+  const call = node.type === "ChainExpression" ? node.expression : node;
+  return isNode(call) && isNode(call.callee) && wordsOf(call.callee, source).some((word) => LOGS.test(word));
 }

@@ -1,11 +1,11 @@
-/** `npm run prove -- planted`: puts known bugs and mutants into the sources, one at a time. The named programme and the named test must find each. */
+/** `npm run prove -- planted`: puts known bugs and mutants into the sources, one at a time. The test that each names must find it, and the programme if it names one. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pythonIsMissing } from "../cli/python-application.ts";
-import { straceIsMissing } from "../durability/strace.ts";
-import type { Programme, Proof, Terms } from "../prove/programme.ts";
+import type { Programme, Proof, Terms } from "../proofs/programme.ts";
+import { straceIsMissing } from "../proofs/strace.ts";
 import { BUGS, type Bug, editsOf } from "./bugs.ts";
 import { inCopy } from "./copy.ts";
 import { type Finding, proven, tested } from "./finding.ts";
@@ -28,7 +28,7 @@ const NEEDS: Readonly<Record<string, () => string | null>> = { power: straceIsMi
 
 export const planted: Programme = {
   name: "planted",
-  what: `each of ${BUGS.length} bugs, planted in the sources, is found by the programme and the test that must find it, which find nothing without it`,
+  what: `each of ${BUGS.length} bugs, planted in the sources, is found by the test that must find it, and by the programme if one meets the case; they find nothing without it`,
   hasSmallForm: true,
   async run({ small, say }: Terms): Promise<Proof> {
     const isWanted = ({ name, inSmall }: Bug) =>
@@ -52,7 +52,7 @@ export const planted: Programme = {
 };
 
 function canBeFound({ name, caughtBy }: Bug, say: Terms["say"]): boolean {
-  const reason = NEEDS[caughtBy]?.() ?? null;
+  const reason = (caughtBy && NEEDS[caughtBy]?.()) ?? null;
   if (reason !== null) say(`${name.padEnd(28)} left out: ${caughtBy} needs what is missing (${reason})`);
   return reason === null;
 }
@@ -69,7 +69,7 @@ function controlsOf(bugs: readonly Bug[], small: boolean): readonly Control[] {
       say(lineOf("(none)", by, seconds, problems[0] ?? "nothing found"));
       return verdict === "pass" ? [] : [`without a bug ${by} finds one: ${problems[0] ?? "no problem"}`];
     };
-  const programmes = [...new Set(bugs.map(({ caughtBy }) => caughtBy))];
+  const programmes = [...new Set(bugs.flatMap(({ caughtBy = [] }) => caughtBy))];
   const paths = [...new Set(bugs.map(({ tests }) => tests))];
   return [
     ...programmes.map((programme) => control(programme, (copy) => proven(copy, programme))),
@@ -77,9 +77,9 @@ function controlsOf(bugs: readonly Bug[], small: boolean): readonly Control[] {
   ];
 }
 
-/** Empty when both found it; else what happened instead. */
+/** Empty when all that it names found it; else what happened instead. */
 async function search(bug: Bug, { small, say }: Pick<Terms, "small" | "say">): Promise<readonly string[]> {
-  const { name, caughtBy, says, tests } = bug;
+  const { name, caughtBy, says = "", tests } = bug;
   const judge = ({ verdict, problems, seconds }: Timed, by: string, wanted: string) => {
     const seen = verdict === "FAIL" ? problems.find((problem) => problem.includes(wanted)) : undefined;
     const otherwise = `not found: ${problems[0] ?? "no problem"}`;
@@ -87,12 +87,13 @@ async function search(bug: Bug, { small, say }: Pick<Terms, "small" | "say">): P
     return seen === undefined ? [`${name}, by ${by}: ${otherwise}`] : [];
   };
   const look = async (copy: string) => [
-    ...judge(await timed(proven(copy, caughtBy)), caughtBy, says),
+    ...(caughtBy === undefined ? [] : judge(await timed(proven(copy, caughtBy)), caughtBy, says)),
     ...(small ? [] : judge(await timed(tested(copy, [tests])), tests, "")),
   ];
-  return inCopy(ROOT, { edits: editsOf(ROOT, bug), startsPackage: START_PACKAGE.includes(caughtBy) }, look).catch(
-    (error: unknown) => [`${name}: ${String(error)}`],
-  );
+  const startsPackage = caughtBy !== undefined && START_PACKAGE.includes(caughtBy);
+  return inCopy(ROOT, { edits: editsOf(ROOT, bug), startsPackage }, look).catch((error: unknown) => [
+    `${name}: ${String(error)}`,
+  ]);
 }
 
 type Timed = Finding & { readonly seconds: string };

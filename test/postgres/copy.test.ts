@@ -1,26 +1,20 @@
 /** A large SQLite inbox goes to Postgres in a process that is killed on the way; then a receiver goes on there. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
-import { reopenMoved } from "../../src/inbox/copy.ts";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { InboxStore, Lease, Settle, Turn } from "../../src/inbox/store.ts";
 import { copyInbox } from "../../src/index.ts";
-import { type Clock, systemClock } from "../../src/internal/clock.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
-import { thisInstance } from "../../src/internal/process.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { seededRandom } from "../../src/testing/index.ts";
-import { sha256Of } from "../contracts/store-bench.ts";
 import { sized } from "../setup/form.ts";
+import { makePath } from "../stores/sqlite-place.ts";
+import { contextOf, event, quarantine, turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
@@ -32,57 +26,23 @@ const BATCH = 500;
 const CHILD = fileURLToPath(new URL("../../.build/test/postgres/copy-child.js", import.meta.url));
 
 const random = seededRandom(SEED);
-const url = inject("postgresUrl");
-const pool = new pg.Pool({ connectionString: url, max: 4 });
-const schema = `oncehook_copy_${process.pid}`;
-let directory = "";
-let path = "";
 
-beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), "oncehook-"));
-  path = join(directory, "inbox.db");
-});
-
-afterAll(async () => {
-  await pool.query(`drop schema if exists ${schema} cascade`);
-  await pool.end();
-  await rm(directory, { recursive: true });
-});
-
-const fromStore = () => sqliteStore(path, { minFreeBytes: 0 });
-const toStore = () => postgresStore(pool as never, { schema, listen: false });
-
-async function open<Tx>(store: InboxStore<Tx>, clock: Clock = systemClock, name = "copied"): Promise<InboxStore<Tx>> {
-  await store.open({
-    ...{ clock, logger: silentLogger, rules: { name, firstSequence: 1, toleranceMs: 600_000 }, migrate: "auto" },
-    instance: thisInstance(),
-  });
+async function open<Tx>(store: InboxStore<Tx>): Promise<InboxStore<Tx>> {
+  await store.open(contextOf());
   return store;
 }
 
 function eventOf(lane: number, sequence: number): NewEvent {
   const messageId = `msg_${lane}`;
   const raw = new TextEncoder().encode(JSON.stringify({ messageId, sequence, text: "x".repeat(200) }));
-  const now = Date.now();
-  return {
-    ...{
-      lane: { apiClientId: `client_${lane % 3}`, tag: "outbound", messageId },
-      sequence,
-      raw,
-      digest: sha256Of(raw),
-    },
-    ...{ eventType: "message.sent", occurredAt: now, signedAt: now, gapWaitMs: lane % 7 === 0 ? 3_600_000 : 0 },
-    ...{ trace: null, peer: null, externalReference: null },
-  };
+  const key = { apiClientId: `client_${lane % 3}`, tag: "outbound", messageId } as const;
+  return event(messageId, sequence, { lane: key, raw, gapWaitMs: lane % 7 === 0 ? 3_600_000 : 0 });
 }
 
-function step<Tx>(store: InboxStore<Tx>, turn: Partial<Omit<Turn<Tx>, "claim">> & { limit?: number }) {
-  const { limit = 0, ...rest } = turn;
-  return store.step({
-    ...{ settles: [], accepts: [], quarantines: [], ...rest },
-    quarantineQuota: { maxRows: 1_000, maxBytes: 1_000_000 },
-    claim: { limit, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", takes: () => true, mode: "ordinary" },
-  });
+function step<Tx>(store: InboxStore<Tx>, wish: Partial<Omit<Turn<Tx>, "claim">> & { limit?: number }) {
+  const { limit = 0, ...rest } = wish;
+  const quarantineQuota = { maxRows: 1_000, maxBytes: 1_000_000 };
+  return store.step(turn<Tx>({ quarantineQuota, ...rest, claim: { limit } }));
 }
 
 /** Ends a lease one way or another; some stay leased. */
@@ -105,30 +65,22 @@ async function fill(store: InboxStore<unknown>): Promise<void> {
     const { leases } = await step(store, { settles, accepts: [...accepts, ...accepts.slice(0, 10)], limit: 200 });
     settles = leases.flatMap(settleOf);
   }
-  const bodies = Array.from({ length: 20 }, (_, index) => new TextEncoder().encode(`{${index}`));
-  const standard = {
-    reason: "invalid_json",
-    slot: "current",
-    signer: "s",
-    scope: "any",
-    signedAt: Date.now(),
-    trace: null,
-  };
-  await step(store, { settles, quarantines: bodies.map((raw) => ({ ...standard, raw, digest: sha256Of(raw) })) });
+  const quarantines = Array.from({ length: 20 }, (_, index) => quarantine(Buffer.from(`{${index}`)));
+  await step(store, { settles, quarantines });
 }
 
-/** Runs the copy in a process of its own; with `killAfter`, until that many pages were told. Answers its last line. */
-async function copyInChild(killAfter: number | null): Promise<{ readonly lines: number; readonly last: string }> {
-  const child = spawn(process.execPath, [CHILD, path, url, schema], { stdio: ["ignore", "pipe", "inherit"] });
+/** Runs the copy in a process of its own; with `killAfter`, until that many pages were told. Returns its last line. */
+async function copyInChild(path: string, schema: string, killAfter?: number): Promise<string> {
+  const place = [path, inject("postgresUrl"), schema];
+  const child = spawn(process.execPath, [CHILD, ...place], { stdio: ["ignore", "pipe", "inherit"] });
   const closed = once(child, "close");
   let [lines, last] = [0, ""];
   for await (const line of createInterface({ input: child.stdout })) {
-    lines++;
     last = line;
-    if (lines === killAfter) child.kill("SIGKILL");
+    if (++lines === killAfter) child.kill("SIGKILL");
   }
   await closed;
-  return { lines, last };
+  return last;
 }
 
 /**
@@ -150,18 +102,19 @@ async function handOuts<Tx>(store: InboxStore<Tx>): Promise<string[]> {
 
 describe("copyInbox()", () => {
   it(`takes ${EVENTS} events to Postgres, killed on the way and run again: the same counts and order (I1, I2, I4)`, async () => {
+    const [path, schema, pool] = [makePath(), newSchema(), newPool()];
+    const fromStore = () => sqliteStore(path, { minFreeBytes: 0 });
+    const toStore = () => postgresStore(pool, { schema, listen: false });
     const source = await open(fromStore());
     await fill(source as InboxStore<unknown>);
     await source.close();
 
     const pages = Math.ceil(EVENTS / 4 / 250);
     const killAfter = 1 + Math.floor(random() * (pages - 1));
-    const killed = await copyInChild(killAfter);
-    expect(killed.last).toMatch(/^copy /);
+    expect(await copyInChild(path, schema, killAfter)).toMatch(/^copy /);
     await expect(open(toStore())).rejects.toMatchObject({ code: "copy_unfinished" });
 
-    const { last } = await copyInChild(null);
-    const result = JSON.parse(last);
+    const result = JSON.parse(await copyInChild(path, schema));
     expect(result).toMatchObject({ events: EVENTS, lanes: EVENTS / 4, quarantined: 20 });
     expect(result.lanesBefore).toBeGreaterThanOrEqual(killAfter * 250);
     expect(result.lanesBefore).toBeLessThan(EVENTS / 4);
@@ -169,9 +122,9 @@ describe("copyInbox()", () => {
 
     const [from, to] = [await open(fromStore()), await open(toStore())];
     const [before, after] = [await from.stats(), await to.stats()];
-    expect(after.gauges).toEqual(before.gauges);
-    expect(after.counters).toEqual(before.counters);
-    expect([after.newestSignedAt, after.serviceResigns]).toEqual([before.newestSignedAt, before.serviceResigns]);
+    for (const figure of ["gauges", "counters", "newestSignedAt", "serviceResigns"] as const) {
+      expect(after[figure]).toEqual(before[figure]);
+    }
 
     // Everything that was accepted is known there: the service's retries change nothing.
     const retries = Array.from({ length: 400 }, (_, index) => eventOf((index * 7) % (EVENTS / 4), (index % 4) + 1));
@@ -193,7 +146,7 @@ describe("copyInbox()", () => {
   }, 300_000);
 
   it("takes a wait that ends in a fraction of a millisecond, as SQLite may hold it (I9)", async () => {
-    const source = await open(sqliteStore(join(directory, "fraction.db"), { minFreeBytes: 0 }));
+    const source = await open(sqliteStore(makePath()));
     const { leases } = await step(source, { accepts: [eventOf(1, 1)], limit: 1 });
     const failure = { code: "handler_failed", message: "It failed.", durationMs: 1 };
     await step(source, { settles: leases.map((lease) => ({ kind: "retry", lease, delayMs: 3_600_000.4, failure })) });
@@ -208,7 +161,7 @@ describe("copyInbox()", () => {
 
   it("names the rights it needs on another role's sequences, and continues once they are granted", async () => {
     const [role, there] = [`place_${process.pid}_copier`, newSchema()];
-    await (await open(postgresStore(url, { schema: there, listen: false }))).close();
+    await (await open(postgresStore(inject("postgresUrl"), { schema: there, listen: false }))).close();
     await sql(`create role ${role} login password 'secret'; grant usage on schema ${there} to ${role};
       grant all on all tables in schema ${there} to ${role}; grant usage on all sequences in schema ${there} to ${role}`);
     onTestFinished(() => sql(`drop owned by ${role}; drop role ${role}`).then(() => {}));
@@ -224,41 +177,11 @@ describe("copyInbox()", () => {
     expect(await copyInbox({ from: source, to })).toMatchObject({ lanes: 1, events: 1, lanesBefore: 1 });
   });
 
-  it("takes along which entry is which kind of source", async () => {
-    const file = join(directory, "entries.db");
-    const billing = { name: "billing", preset: "stripe", shows: ["id"] };
-    const from = await open(sqliteStore(file, { minFreeBytes: 0 }));
-    await from.admit([billing]);
-    await from.close();
-    const target = newSchema();
-    await copyInbox({ from: sqliteStore(file, { minFreeBytes: 0 }), to: postgresStore(newPool(), { schema: target }) });
-    const to = await open(postgresStore(newPool(), { schema: target, listen: false }));
-    expect(await to.admit([])).toEqual([billing]);
-    await to.close();
-  });
-
-  it("moves an inbox back into a file, after which Postgres refuses to open, until it is opened again", async () => {
-    const target = newSchema();
-    const source = () => postgresStore(newPool(), { schema: target, listen: false });
-    const inbox = await open(source());
-    await step(inbox as InboxStore<unknown>, { accepts: [eventOf(1, 1)] });
-    await inbox.close();
-    const back = join(directory, "back.db");
-    const to = () => sqliteStore(back, { minFreeBytes: 0 });
-    expect(await copyInbox({ from: source(), to: to(), move: true })).toMatchObject({ moved: true, events: 1 });
-    const refused = { code: "inbox_moved", fields: { movedTo: `sqlite:${back}` } };
-    await expect(open(source())).rejects.toMatchObject(refused);
-    await expect(copyInbox({ from: source(), to: memoryStore({ volatile: true }) })).rejects.toMatchObject(refused);
-    await (await open(to())).close();
-    await reopenMoved(source());
-    await (await open(source())).close();
-  });
-
   it("refuses a process that read the rules before the inbox was marked, and opens after it", async () => {
     const target = newSchema();
     const store = () => postgresStore(newPool(), { schema: target, listen: false });
     await (await open(store())).close();
-    const marking = new pg.Client({ connectionString: url });
+    const marking = new pg.Client({ connectionString: inject("postgresUrl") });
     await marking.connect();
     onTestFinished(() => marking.end());
     // As markMoved() does, which all others wait for before they enter themselves.
@@ -272,42 +195,5 @@ describe("copyInbox()", () => {
     await marking.query("commit");
     expect(await opening).toMatchObject({ code: "inbox_moved", fields: { movedTo: "elsewhere:" } });
     expect(await sql(`select * from ${target}.instance`)).toEqual([]);
-  });
-
-  it("refuses a source that a receiver uses, and a target that holds other data", async () => {
-    const source = await open(fromStore());
-    await source.heartbeat({ keyringVersion: "1", counters: {} });
-    const copying = copyInbox({ from: fromStore(), to: memoryStore({ volatile: true }) });
-    await expect(copying).rejects.toMatchObject({ code: "copy_refused", message: expect.stringContaining("stop it") });
-    await source.close();
-    const other = memoryStore({ volatile: true });
-    await step((await open(other)) as InboxStore<unknown>, { accepts: [eventOf(1, 1)] });
-    await other.close();
-    await expect(copyInbox({ from: fromStore(), to: other })).rejects.toMatchObject({
-      code: "copy_refused",
-    });
-    const foreign = memoryStore({ volatile: true });
-    await open(foreign as InboxStore<unknown>, systemClock, "another");
-    await foreign.close();
-    await expect(copyInbox({ from: fromStore(), to: foreign })).rejects.toMatchObject({ code: "wrong_receiver_name" });
-    const nothing = memoryStore({ volatile: true });
-    await expect(copyInbox({ from: nothing, to: foreign })).rejects.toMatchObject({ code: "no_inbox" });
-  });
-
-  it("tells that the target went on after its copy, and changes nothing there", async () => {
-    const to = await open(toStore());
-    await step(to, { accepts: [eventOf(EVENTS, 1)] });
-    await to.close();
-    const again = copyInbox({ from: fromStore(), to: toStore() });
-    await expect(again).rejects.toMatchObject({ code: "copy_differs" });
-  });
-
-  it("stops on request, and continues later", async () => {
-    const target = memoryStore({ volatile: true, maxEvents: EVENTS });
-    const stop = new AbortController();
-    const options = { from: fromStore(), to: target };
-    const stopped = copyInbox({ ...options, signal: stop.signal, onProgress: () => stop.abort() });
-    await expect(stopped).rejects.toMatchObject({ name: "AbortError" });
-    expect(await copyInbox({ ...options, from: fromStore() })).toMatchObject({ lanesBefore: 250, events: EVENTS });
   });
 });

@@ -1,12 +1,12 @@
 /** Declared effects: many events in one write, each of which succeeds or fails alone. */
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { EffectStatement, Lease } from "../../src/inbox/store.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import type { EffectStatement } from "../../src/inbox/store.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
-import { outbound } from "../receiver/events.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
-import { ask, complete, leases, makeNotes, openAt, openDesk, openDeskOn, settle } from "./desk.ts";
-import { newPool, serve, sql } from "./place.ts";
+import { complete, failed, openDesk, openHandling, SETTLED, UNFINISHED } from "./desk.ts";
+import { newPool, sql, tapped } from "./place.ts";
 
 const insert = (schema: string, ...values: readonly unknown[]): EffectStatement => ({
   text: `insert into public.${schema}_note values ($1)`,
@@ -58,34 +58,13 @@ const begun = (sent: readonly string[]) =>
   sent.filter((text) => /^begin isolation level read committed; execute/.test(text));
 
 describe("declared effects on Postgres", () => {
-  it("are written exactly once, together with the completion, in the forms of query builders", async () => {
-    const { schema, notes } = await makeNotes();
-    const { receiver, post } = await serve(postgresStore(newPool(), { schema }));
-    const sql = `insert into public.${schema}_note values ($1)`;
-    receiver.onAny((_event, ctx) => {
-      ctx.commit({ text: sql, values: ["one"] });
-      ctx.commit([
-        { sql, params: ["drizzle"] },
-        { sql, parameters: ["kysely"] },
-        { sql, bindings: ["knex"] },
-      ]);
-      ctx.commit({ text: `insert into public.${schema}_note values ('without values')` });
-    });
-    expect(await post(outbound("queued"))).toBe(200);
-    await receiver.drain();
-    expect(await post(outbound("queued"))).toBe(200);
-    await receiver.drain();
-    expect(await notes()).toEqual(["drizzle", "kysely", "knex", "one", "without values"].toSorted());
-    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1 });
-  });
-
   it("take 4 messages and 6 statements for an event with one, and none for a look at the lane", async () => {
     const { pool, sent, connections } = toldPool();
-    const { store, schema, notes } = await openDeskOn(pool);
+    const { store, schema, leases, settle, notes } = await openDesk(pool);
     const ids = Array.from({ length: 40 }, (_, index) => `m${index}`);
-    const held = await leases(store, ...ids);
-    const settled = await settle(store, ...held.map((lease, index) => complete(lease, insert(schema, ids[index]))));
-    expect(settled).toEqual(held.map(() => ({ status: "settled" })));
+    const held = await leases(...ids);
+    const settled = await settle(...held.map((lease, index) => complete(lease, insert(schema, ids[index]))));
+    expect(settled).toEqual(held.map(() => SETTLED));
     expect(await notes()).toEqual(ids.toSorted());
     const ofEvents = connections.flatMap((texts) =>
       texts.flatMap((text, index) => (begun([text]).length > 0 ? [texts.slice(index, index + 4)] : [])),
@@ -99,7 +78,7 @@ describe("declared effects on Postgres", () => {
 
   it("fail alone in one write: a lost lease, a unique key, a deferred key and a guard of the application's", async () => {
     const { pool, writes } = toldPool();
-    const { store, schema, notes } = await openDeskOn(pool);
+    const { schema, leases, settle, notes } = await openDesk(pool);
     await sql(`create table public.${schema}_child (parent text references public.${schema}_note (text) deferrable initially deferred);
       create function public.${schema}_refuse() returns trigger language plpgsql as $$ begin
         if new.text = 'refused' then raise exception 'guarded'; end if; return new; end $$;
@@ -110,12 +89,11 @@ describe("declared effects on Postgres", () => {
     const scene = ["a", "lost", "twice", "deferred", "guarded", "z"];
     // Four connections share what there is: each writes six.
     const others = Array.from({ length: 3 * scene.length }, (_, index) => `other ${index + 10}`);
-    const [a, lost, twice, deferred, guarded, z, ...rest] = await leases(store, ...scene, ...others);
+    const [a, lost, twice, deferred, guarded, z, ...rest] = await leases(...scene, ...others);
     await sql(`insert into public.${schema}_note values ('taken')`);
     await sql(`update ${schema}.lane set token = token + 1 where id = ${lost?.lane}`);
     const child = { text: `insert into public.${schema}_child values ($1)`, values: ["nobody"] };
     const settled = await settle(
-      store,
       complete(a, insert(schema, "a")),
       complete(lost, insert(schema, "lost")),
       complete(twice, insert(schema, "before"), insert(schema, "taken")),
@@ -127,86 +105,56 @@ describe("declared effects on Postgres", () => {
     const effects = ["a", "lost", "before", "taken", "deferred", "nobody", "refused", "z"];
     expect(writes).toContainEqual(effects);
     expect(settled).toMatchObject([
-      { status: "settled" },
-      { status: "lost" },
-      { status: "effect_failed", error: { code: "23505" } },
-      { status: "effect_failed", error: { code: "23503" } },
-      { status: "effect_failed", error: { code: "P0001" } },
-      { status: "settled" },
-      ...others.map(() => ({ status: "settled" })),
+      ...[SETTLED, { status: "lost" }, failed({ code: "23505" }), failed({ code: "23503" }), failed({ code: "P0001" })],
+      ...[SETTLED, ...others.map(() => SETTLED)],
     ]);
     expect(await notes()).toEqual(["a", ...others, "taken", "z"]);
     expect(await sql(`select attempts from ${schema}.event where id = ${guarded?.event}`)).toEqual([{ attempts: 1 }]);
   });
 
   it("wait for a lock that somebody holds by themselves, while others go on", async () => {
-    const { store, schema, notes } = await openDesk();
-    const [waits, free] = await leases(store, "waits", "free");
+    const { schema, leases, ask, settle, notes } = await openDesk();
+    const [waits, free] = await leases("waits", "free");
     const holder = new pg.Client({ connectionString: newPool().options.connectionString });
     await holder.connect();
     await holder.query(`begin; insert into public.${schema}_note values ('waits')`);
     const [blocked, other] = [complete(waits, insert(schema, "waits")), complete(free, insert(schema, "free"))];
-    const [first, second] = await ask(store, blocked, other);
-    expect(first).toEqual({ status: "unfinished" });
+    const [first, second] = await ask(blocked, other);
+    expect(first).toEqual(UNFINISHED);
     // On a busy machine it takes longer than the turn waits.
-    expect(second?.status === "unfinished" ? await settle(store, other) : [second]).toEqual([{ status: "settled" }]);
+    expect(second?.status === "unfinished" ? await settle(other) : [second]).toEqual([SETTLED]);
     await holder.query("rollback");
     await holder.end();
-    expect(await settle(store, blocked)).toEqual([{ status: "settled" }]);
+    expect(await settle(blocked)).toEqual([SETTLED]);
     expect(await notes()).toEqual(["free", "waits"]);
-  });
-
-  it("add up where two processes update the same rows in opposite order", async () => {
-    const { store, schema } = await openDesk({ max: 6 });
-    const other = await openAt(schema, newPool({ max: 6 }));
-    await sql(
-      `create table public.${schema}_sum (id int primary key, total int); insert into public.${schema}_sum values (1, 0), (2, 0)`,
-    );
-    onTestFinished(() => sql(`drop table public.${schema}_sum`).then(() => {}));
-    const add = (id: number) => ({
-      text: `update public.${schema}_sum set total = total + 1 where id = $1`,
-      values: [id],
-    });
-    const EVENTS = 24;
-    const work = async (process: typeof store, name: string, ids: readonly number[]) => {
-      const held = await leases(process, ...Array.from({ length: EVENTS }, (_, index) => `${name} ${index}`));
-      const settles = held.map((lease) => complete(lease, ...ids.map(add)));
-      return settle(process, ...settles);
-    };
-    const settled = await Promise.all([work(store, "one", [1, 2]), work(other, "other", [2, 1])]);
-    expect(settled.flat()).toEqual(Array(2 * EVENTS).fill({ status: "settled" }));
-    expect(await sql(`select total from public.${schema}_sum`)).toEqual([{ total: 48 }, { total: 48 }]);
-    expect(await store.stats()).toMatchObject({ counters: { handled: 48 }, gauges: { pending: 0 } });
   });
 
   it("complete the events of a lane one after the other, each in its first text", async () => {
     const { pool, sent } = toldPool();
-    const { store, schema, notes } = await openDeskOn(pool);
+    const { store, schema, settle, notes } = await openDesk(pool);
     await store.step(turn<PgClient>({ accepts: [1, 2, 3].map((sequence) => event("m", sequence)) }));
     for (const sequence of [1, 2, 3]) {
       const { leases: held } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
       expect(held).toMatchObject([{ sequence }]);
-      expect(await settle(store, complete(held[0], insert(schema, `${sequence}`)))).toEqual([{ status: "settled" }]);
+      expect(await settle(complete(held[0], insert(schema, `${sequence}`)))).toEqual([SETTLED]);
     }
     expect(await notes()).toEqual(["1", "2", "3"]);
     expect(sent.filter((text) => text.includes("set constraints"))).toEqual([]);
   });
 
   it("are run by themselves where pg alone can write a value, or the server cannot prepare the text", async () => {
-    const { store, schema, notes } = await openDesk();
-    const [a, b, c] = await leases(store, "a", "b", "c");
+    const { schema, leases, settle, notes } = await openDesk();
+    const [a, b, c] = await leases("a", "b", "c");
     const own = { toPostgres: () => "by itself" };
     const cycle: unknown[] = [];
     cycle.push({ cycle });
     const notified = { text: "notify nobody", values: [] };
-    expect(
-      await settle(
-        store,
-        complete(a, insert(schema, own)),
-        complete(b, insert(schema, "b"), notified),
-        complete(c, insert(schema, cycle)),
-      ),
-    ).toMatchObject([{ status: "settled" }, { status: "settled" }, { status: "effect_failed" }]);
+    const settles = [
+      complete(a, insert(schema, own)),
+      complete(b, insert(schema, "b"), notified),
+      complete(c, insert(schema, cycle)),
+    ];
+    expect(await settle(...settles)).toMatchObject([SETTLED, SETTLED, { status: "effect_failed" }]);
     expect(await notes()).toEqual(["b", "by itself"]);
   });
 
@@ -217,12 +165,12 @@ describe("declared effects on Postgres", () => {
         if (breaks === "pipeline") Object.assign(client, { pipeline: undefined });
         else void client.query("deallocate all");
       });
-      const { store, schema, notes } = await openDeskOn(pool);
+      const { schema, leases, settle, notes } = await openDesk(pool);
       for (let round = 0; round < 5; round++) {
         const ids = [`${round} a`, `${round} b`, `${round} c`];
-        const held = await leases(store, ...ids);
+        const held = await leases(...ids);
         const settles = held.map((lease, index) => complete(lease, insert(schema, ids[index])));
-        expect(await settle(store, ...settles)).toEqual(ids.map(() => ({ status: "settled" })));
+        expect(await settle(...settles)).toEqual(ids.map(() => SETTLED));
       }
       expect(await notes()).toHaveLength(15);
     }
@@ -231,24 +179,22 @@ describe("declared effects on Postgres", () => {
   it("are not run again when their commit was not answered and happened", async () => {
     const pool = newPool();
     let isCut: boolean | null = null;
-    pool.on("connect", (client) => {
-      const query: (...asked: readonly unknown[]) => Promise<unknown> = client.query.bind(client) as never;
-      client.query = (async (...asked: readonly [pg.QueryConfig]) => {
-        const result = await query(...asked);
-        if (isCut !== false || asked[0].text !== "commit") return result;
-        isCut = true;
-        (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
-        throw new Error("Connection terminated unexpectedly");
-      }) as never;
+    tapped(pool, async (asked, send, { connection }) => {
+      const result = await send();
+      if (isCut !== false || asked.text !== "commit") return result;
+      isCut = true;
+      connection.stream.destroy();
+      throw new Error("Connection terminated unexpectedly");
     });
-    const { store, schema, notes } = await openDeskOn(pool);
-    const [lease] = await leases(store, "m");
+    const { store, schema, end, notes } = await openHandling(pool);
     isCut = false;
-    expect(await settle(store, complete(lease, insert(schema, "once")))).toEqual([{ status: "settled" }]);
+    expect(await end(insert(schema, "once"))).toEqual([SETTLED]);
     expect(isCut).toBe(true);
     expect(await notes()).toEqual(["once"]);
     expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 0 } });
   });
+
+  const store = postgresStore("postgres://localhost/db");
 
   it.each([
     ["begin", /BEGIN/],
@@ -259,10 +205,13 @@ describe("declared effects on Postgres", () => {
     ["reset all", /RESET/],
     ["insert into x values (1); commit", /one statement/],
     ["", /one statement/],
-  ])("refuse %j when it is registered", async (text, message) => {
-    const { store } = await openDesk();
+  ])("refuse %j when it is registered", (text, message) => {
     expect(() => store.checkEffect?.({ text, values: [] })).toThrow(message);
     expect(() => store.checkEffect?.({ text: "insert into x values ('; commit')", values: [] })).not.toThrow();
+  });
+
+  it("are no functions without a parameter for the connection, which would use another one", () => {
+    expect(() => store.checkEffect?.(() => {})).toThrow(/\(tx\) =>/);
   });
 });
 
@@ -289,52 +238,32 @@ describe("the end of a lease in one statement", () => {
   it.each(TAGS.flatMap((tag) => shapes.map(([name, sequences, change]) => [tag, name, sequences, change] as const)))(
     "writes what the rules write: %s, %s",
     async (tag, _name, sequences, change) => {
-      const [quick, ruled] = [await openDesk(), await openDesk()];
-      const ends: unknown[] = [];
-      for (const [desk, effect] of [
-        [quick, { text: "select 1", values: [] }],
-        // An older version's outcome: it is left to the rules.
-        [ruled, () => {}],
-      ] as const) {
-        const accepts = sequences.map((sequence) => ({
-          ...event("m", sequence),
-          ...(tag !== "outbound" && { identity: `own ${sequence}`, gapWaitMs: 0 }),
-          lane: { apiClientId: tag === "outbound" ? "client" : "billing", tag, messageId: "m" },
-        }));
-        await desk.store.step(turn<PgClient>({ accepts: accepts.slice(0, 1) }));
-        const { leases: held } = await desk.store.step(turn<PgClient>({ claim: { limit: 1 } }));
-        await desk.store.step(turn<PgClient>({ accepts: accepts.slice(1) }));
-        if (change !== null) await sql(change.replaceAll("@", desk.schema));
-        const lease = held[0] as Lease;
-        const settles =
-          desk === ruled
-            ? [{ kind: "complete", lease, outcome: "handled", effects: [] } as const]
-            : [complete(lease, effect)];
-        const settled = await settle(desk.store, ...settles);
-        ends.push({ status: settled[0]?.status, rows: await rowsOf(desk.schema), tally: await tallyOf(desk.schema) });
-      }
-      expect(ends[0]).toEqual(ends[1]);
+      const lane = { apiClientId: tag === "outbound" ? "client" : "billing", tag, messageId: "m" };
+      const [first, ...behind] = sequences.map((sequence) => ({
+        ...event("m", sequence),
+        ...(tag !== "outbound" && { identity: `own ${sequence}`, gapWaitMs: 0 }),
+        lane,
+      })) as [NewEvent, ...NewEvent[]];
+      const endOf = async (effects: readonly EffectStatement[]) => {
+        const { store, schema, settle } = await openDesk();
+        await store.step(turn<PgClient>({ accepts: [first] }));
+        const { leases: held } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
+        await store.step(turn<PgClient>({ accepts: behind }));
+        if (change !== null) await sql(change.replaceAll("@", schema));
+        const settled = await settle(complete(held[0], ...effects));
+        return { status: settled[0]?.status, rows: await rowsOf(schema), tally: await tallyOf(schema) };
+      };
+      // Without effects the turn ends it, by the rules.
+      expect(await endOf([{ text: "select 1", values: [] }])).toEqual(await endOf([]));
     },
   );
 
   it("is the same where the role has another isolation than READ COMMITTED", async () => {
     const { pool, sent } = toldPool({ options: "-c default_transaction_isolation=serializable" });
-    const { store, schema, notes } = await openDeskOn(pool);
-    const [lease] = await leases(store, "m");
-    expect(await settle(store, complete(lease, insert(schema, "m")))).toEqual([{ status: "settled" }]);
+    const { schema, end, notes } = await openHandling(pool);
+    expect(await end(insert(schema, "m"))).toEqual([SETTLED]);
     expect(begun(sent)).toHaveLength(1);
     expect(sent.filter((text) => text.startsWith("set constraints"))).toEqual([]);
     expect(await notes()).toEqual(["m"]);
-  });
-
-  it("is refused to a process whose lease another one has taken", async () => {
-    const { store, schema, notes } = await openDesk();
-    const other = await openAt(schema);
-    const [lease] = await leases(store, "m");
-    await sql(`update ${schema}.lane set ready_at = 0`);
-    const { leases: recovered } = await other.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }));
-    expect(await settle(store, complete(lease, insert(schema, "old")))).toEqual([{ status: "lost" }]);
-    expect(await settle(other, complete(recovered[0], insert(schema, "new")))).toEqual([{ status: "settled" }]);
-    expect(await notes()).toEqual(["new"]);
   });
 });

@@ -23,7 +23,18 @@ interface Notes {
 
 interface Desk extends Notes {
   readonly store: Store;
+  /** Accepts an event of each message, and leases them. */
+  readonly leases: (...ids: readonly string[]) => Promise<readonly Lease[]>;
+  /** As one turn answers. */
+  readonly ask: (...settles: readonly Settle<PgClient>[]) => Promise<readonly SettleResult[]>;
+  /** Asks again for what is unfinished, as the core does. */
+  readonly settle: (...settles: readonly Settle<PgClient>[]) => Promise<readonly SettleResult[]>;
 }
+
+/** What a settle answers. */
+export const SETTLED = { status: "settled" } as const;
+export const UNFINISHED = { status: "unfinished" } as const;
+export const failed = (error: object) => ({ status: "effect_failed", error });
 
 export async function makeNotes(): Promise<Notes> {
   const schema = newSchema();
@@ -36,23 +47,32 @@ export async function makeNotes(): Promise<Notes> {
   };
 }
 
-/** @param options - of its pool */
-export async function openDesk(options = {}): Promise<Desk> {
-  return openDeskOn(newPool(options));
+export async function openDesk(pool: PgPool = newPool(), context: Partial<OpenContext> = {}): Promise<Desk> {
+  const notes = await makeNotes();
+  const store = await openAt(notes.schema, pool, context);
+  return {
+    ...notes,
+    store,
+    leases: (...ids) => leases(store, ...ids),
+    ask: (...settles) => ask(store, ...settles),
+    settle: (...settles) => settle(store, ...settles),
+  };
 }
 
-export async function openDeskOn(pool: PgPool, context: Partial<OpenContext> = {}): Promise<Desk> {
-  const notes = await makeNotes();
-  return { store: await openAt(notes.schema, pool, context), ...notes };
+/** A desk whose event of message `m` is being handled; `end` completes it with effects. */
+export async function openHandling(pool?: PgPool, context?: Partial<OpenContext>) {
+  const desk = await openDesk(pool, context);
+  const [lease] = await desk.leases("m");
+  return { ...desk, lease, end: (...effects: readonly Effect<PgClient>[]) => desk.settle(complete(lease, ...effects)) };
 }
 
 /** Another process's store on the same inbox. */
 export async function openAt(
   schema: string,
-  pool: PgPool = newPool(),
+  database: string | PgPool = newPool(),
   context: Partial<OpenContext> = {},
 ): Promise<Store> {
-  const store = postgresStore(pool, { schema, listen: false });
+  const store = postgresStore(database, { schema, listen: false });
   await store.open(contextOf(context));
   onTestFinished(() => store.close());
   return store;

@@ -1,10 +1,11 @@
 /** Effects in the transaction of their event's completion, and what they must not do with it. */
 import pg from "pg";
 import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest";
+import type { EffectFunction } from "../../src/inbox/store.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
-import { contextOf } from "../stores/sqlite-turns.ts";
-import { complete, leases, makeNotes, openDesk, openDeskOn, settle } from "./desk.ts";
+import { event, turn } from "../stores/sqlite-turns.ts";
+import { complete, failed, makeNotes, openDesk, openHandling, SETTLED } from "./desk.ts";
 import { newPool, serve, sql } from "./place.ts";
 
 /** pg's older way, which some libraries use. */
@@ -28,187 +29,70 @@ async function send(client: PgClient, query: unknown): Promise<void> {
 }
 
 describe("ctx.commit() on Postgres", () => {
-  it("writes exactly once, together with the completion, though its handler runs twice", async () => {
-    const { schema, notes, write } = await makeNotes();
-    const { receiver, post } = await serve(postgresStore(newPool(), { schema }));
-    let runs = 0;
-    receiver.onAny((_event, ctx) => {
-      ctx.commit(write(`run ${++runs}`));
-      if (runs === 1) throw new Error("after it was registered");
-    });
-    expect(await post(outbound("queued"))).toBe(200);
-    await receiver.drain();
-    await sql(`update ${schema}.lane set ready_at = 0 where ready_at is not null`);
-    await receiver.drain();
-    expect(await post(outbound("queued"))).toBe(200);
-    await receiver.drain();
-    expect(await notes()).toEqual(["run 2"]);
-    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1 });
-  });
-
-  it("settles the neighbours of an effect that throws, and takes back what it wrote before", async () => {
-    const { store, notes, write } = await openDesk();
-    const [a, b, c] = await leases(store, "a", "b", "c");
-    const rejects = async (client: PgClient) => {
-      await write("b")(client);
-      throw new Error("no");
-    };
-    const settled = await settle(store, complete(a, write("a")), complete(b, rejects), complete(c, write("c")));
-    expect(settled).toMatchObject([
-      { status: "settled" },
-      { status: "effect_failed", error: { message: "no" } },
-      { status: "settled" },
-    ]);
-    expect(await notes()).toEqual(["a", "c"]);
-    expect(await settle(store, complete(b, write("later")))).toEqual([{ status: "settled" }]);
-  });
-
-  it("returns rows of the query's type parameter", async () => {
-    const { store } = await openDesk();
-    const [lease] = await leases(store, "m");
-    const count = async (client: PgClient) => {
-      const { rows } = await client.query<{ count: number }>("select 1 as count");
-      expectTypeOf(rows[0]).toEqualTypeOf<{ count: number } | undefined>();
-      expect(rows).toEqual([{ count: 1 }]);
-    };
-    expect(await settle(store, complete(lease, count))).toEqual([{ status: "settled" }]);
-  });
-
   it.each([
     ["a commit", "commit", /cannot commit or roll back/],
     ["one of several", "commit; begin", /each in a query of its own/],
-    ["one behind a comment", "insert into {} values ('b'); /* then */ End;", /each in a query of its own/],
     ["a query with a text", { text: "-- done\nABORT" }, /cannot commit or roll back/],
     ["a prepared query", { name: "end", text: "rollback", values: [] }, /cannot commit or roll back/],
     ["a prepared query without its text", { name: "a statement that was prepared before" }, /give the query its text/],
     ["a query object", new pg.Query("commit"), /cannot commit or roll back/],
     ["a cursor", new Cursor("commit"), /cannot commit or roll back/],
     ["another isolation", "begin isolation level serializable", /READ COMMITTED/],
-    ["another isolation, later", "set transaction isolation level repeatable read", /READ COMMITTED/],
-    ["a transaction to be prepared", "prepare transaction 'one'", /each in a query of its own/],
-    ["a prepared transaction", "commit prepared 'one'", /each in a query of its own/],
   ])(
     "refuses what would end its transaction before it is sent, also if that is caught: %s",
     async (_name, query, message) => {
-      const { store, schema, notes, write } = await openDesk({ max: 1 });
-      const [a, b] = await leases(store, "a", "b");
-      const asked = typeof query === "string" ? query.replace("{}", `public.${schema}_note`) : query;
+      const { leases, settle, notes, write } = await openDesk(newPool({ max: 1 }));
+      const [a, b] = await leases("a", "b");
       const effect = async (client: PgClient) => {
         await write("before")(client);
-        await send(client, asked);
+        await send(client, query);
       };
       const caught = async (client: PgClient) => {
         await effect(client).catch(() => {});
         await write("after")(client);
       };
       for (const wrong of [effect, caught]) {
-        const [failed] = await settle(store, complete(a, wrong));
-        expect(failed).toMatchObject({ status: "effect_failed", error: { name: "SetupError" } });
-        expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(message);
+        const error = { name: "SetupError", message: expect.stringMatching(message) };
+        expect(await settle(complete(a, wrong))).toMatchObject([failed(error)]);
       }
       expect(await notes()).toEqual([]);
       // The only connection is as good as before, and the lease still held.
-      const settled = await settle(store, complete(a, write("a")), complete(b, write("b")));
-      expect(settled).toEqual([{ status: "settled" }, { status: "settled" }]);
+      expect(await settle(complete(a, write("a")), complete(b, write("b")))).toEqual([SETTLED, SETTLED]);
       expect(await notes()).toEqual(["a", "b"]);
     },
   );
 
-  it.each([
-    ["call", "call {}()"],
-    ["do", "do $$ begin commit; end $$"],
-  ])("has the server refuse a commit within a routine: %s", async (_name, text) => {
-    const { store, schema, notes, write } = await openDesk();
-    await sql(`create procedure ${schema}.ends() language plpgsql as $$ begin commit; end $$`);
-    const [lease] = await leases(store, "m");
-    const ends = async (client: PgClient) => {
-      await write("before")(client);
-      await client.query(text.replace("{}", `${schema}.ends`));
-    };
-    expect(await settle(store, complete(lease, ends))).toMatchObject([
-      { status: "effect_failed", error: { code: "2D000" } },
-    ]);
-    expect(await notes()).toEqual([]);
-  });
-
   it("reports that a statement's error was caught, which leaves the transaction unusable", async () => {
-    const { store } = await openDesk();
-    const [lease] = await leases(store, "m");
+    const { end } = await openHandling();
     const caught = async (client: PgClient) => void (await client.query("select 1 / 0").catch(() => {}));
-    expect(await settle(store, complete(lease, caught))).toMatchObject([
-      { status: "effect_failed", error: { message: expect.stringMatching(/failed and its error was caught/) } },
+    expect(await end(caught)).toMatchObject([
+      failed({ message: expect.stringMatching(/failed and its error was caught/) }),
     ]);
   });
 
   it("keeps its connection when an effect releases it, and refuses to end it", async () => {
-    const { store, notes, write } = await openDesk({ max: 1 });
-    const [lease] = await leases(store, "m");
+    const { end, notes, write } = await openHandling(newPool({ max: 1 }));
     const ends = async (client: PgClient) => (client as unknown as PgPool).end();
-    expect(await settle(store, complete(lease, ends))).toMatchObject([
-      { status: "effect_failed", error: { message: expect.stringMatching(/do not end it/) } },
-    ]);
+    expect(await end(ends)).toMatchObject([failed({ message: expect.stringMatching(/do not end it/) })]);
     const releases = async (client: PgClient) => {
       client.release();
       await write("after")(client);
       client.release(true);
     };
-    expect(await settle(store, complete(lease, releases))).toEqual([{ status: "settled" }]);
+    expect(await end(releases)).toEqual([SETTLED]);
     expect(await notes()).toEqual(["after"]);
   });
 
-  it("refuses a query after the effect has ended", async () => {
-    const { store } = await openDesk();
-    const [lease] = await leases(store, "m");
-    let kept: PgClient | null = null;
-    const keep = (client: PgClient) => {
-      kept = client;
-    };
-    expect(await settle(store, complete(lease, keep))).toEqual([{ status: "settled" }]);
-    expect(() => kept?.query("select 1")).toThrow(/effect has ended/);
-  });
-
   it("refuses what an effect returned that nobody runs or waits for, and takes back what it wrote", async () => {
-    const { store, notes, write } = await openDesk();
-    const [a, b] = await leases(store, "a", "b");
+    const { leases, settle, notes, write } = await openDesk();
+    const [a, b] = await leases("a", "b");
     const forgets = async (client: PgClient) => [await write("a")(client), write("a too")(client)];
-    const [failed] = await settle(store, complete(a, forgets));
-    expect(failed).toMatchObject({ status: "effect_failed", error: { code: "async_effect" } });
+    expect(await settle(complete(a, forgets))).toMatchObject([failed({ code: "async_effect" })]);
     const generates = function* (client: PgClient) {
       yield write("b")(client);
     };
-    expect(await settle(store, complete(b, generates))).toMatchObject([{ status: "effect_failed" }]);
+    expect(await settle(complete(b, generates))).toMatchObject([{ status: "effect_failed" }]);
     expect(await notes()).toEqual([]);
-  });
-
-  it("refuses a function without a parameter for the connection when the handler registers it", async () => {
-    const { schema, notes } = await makeNotes();
-    const pool = newPool();
-    const { receiver, post } = await serve(postgresStore(pool, { schema }));
-    const refused: unknown[] = [];
-    receiver.onAny((_event, ctx) => {
-      const past = () => pool.query(`insert into public.${schema}_note values ('past')`);
-      try {
-        ctx.commit(past);
-      } catch (error) {
-        refused.push(error);
-      }
-    });
-    await post(outbound("queued"));
-    await receiver.drain();
-    expect(refused).toMatchObject([{ code: "invalid_argument", message: expect.stringMatching(/\(tx\) =>/) }]);
-    expect(await notes()).toEqual([]);
-  });
-
-  it("lets an effect continue after its own savepoint", async () => {
-    const { store, notes, write } = await openDesk();
-    const [lease] = await leases(store, "m");
-    const careful = async (client: PgClient) => {
-      await client.query("savepoint mine");
-      await client.query("select 1 / 0").catch(() => client.query("rollback to savepoint mine"));
-      await write("still")(client);
-    };
-    expect(await settle(store, complete(lease, careful))).toEqual([{ status: "settled" }]);
-    expect(await notes()).toEqual(["still"]);
   });
 
   it.each(["stored", "handled"] as const)(
@@ -238,10 +122,10 @@ describe("ctx.commit() on Postgres", () => {
 
   describe("makes a savepoint of a transaction within an effect", () => {
     /** In the way of an ORM: committed if `work` succeeds. */
-    async function transaction(client: PgClient, work: () => Promise<unknown>, begin = "begin"): Promise<void> {
+    async function transaction(client: PgClient, work: EffectFunction<PgClient>, begin = "begin"): Promise<void> {
       await client.query(begin);
       try {
-        await work();
+        await work(client);
         await client.query("commit");
       } catch (error) {
         await client.query("rollback");
@@ -250,63 +134,48 @@ describe("ctx.commit() on Postgres", () => {
     }
     const undo = () => Promise.reject(new Error("undo"));
 
-    it("and keeps what it commits, with the rest", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+    it("and keeps what it commits, and takes back what it rolls back, also after a statement that failed", async () => {
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
         await write("before")(client);
-        await transaction(client, () => write("first")(client) as Promise<unknown>, "START TRANSACTION;");
-        await transaction(client, () => write("second")(client) as Promise<unknown>);
+        await transaction(client, write("first"), "START TRANSACTION;");
+        await transaction(client, () => client.query("select 1 / 0")).catch(() => {});
+        const undone = async () => {
+          await write("undone")(client);
+          await undo();
+        };
+        await transaction(client, undone).catch(() => {});
+        await transaction(client, write("second"));
       };
-      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
+      expect(await end(nested)).toEqual([SETTLED]);
       expect(await notes()).toEqual(["before", "first", "second"]);
     });
 
-    it("and takes back what it rolls back, also after a statement that failed", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
-      const nested = async (client: PgClient) => {
-        await write("before")(client);
-        await transaction(client, () => client.query("select 1 / 0")).catch(() => {});
-        await transaction(client, async () => {
-          await write("undone")(client);
-          await undo();
-        }).catch(() => {});
-        await transaction(client, () => write("kept")(client) as Promise<unknown>);
-      };
-      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
-      expect(await notes()).toEqual(["before", "kept"]);
-    });
-
     it("and takes back what it has committed when the effect throws after it", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
-        await transaction(client, () => write("first")(client) as Promise<unknown>);
+        await transaction(client, write("first"));
         await undo();
       };
-      expect(await settle(store, complete(lease, nested))).toMatchObject([{ status: "effect_failed" }]);
+      expect(await end(nested)).toMatchObject([{ status: "effect_failed" }]);
       expect(await notes()).toEqual([]);
     });
 
     it("and leaves a read-only one that: the completion writes after it", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const codes: unknown[] = [];
       const nested = async (client: PgClient) => {
-        const work = () => write("refused")(client) as Promise<unknown>;
-        await transaction(client, work, "begin read only").catch((error) => codes.push(error.code));
+        await transaction(client, write("refused"), "begin read only").catch((error) => codes.push(error.code));
         await transaction(client, () => client.query("select 1"), "begin read only");
         await write("after")(client);
       };
-      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
+      expect(await end(nested)).toEqual([SETTLED]);
       expect(codes).toEqual(["25006"]);
       expect(await notes()).toEqual(["after"]);
     });
 
     it("for callers with callbacks, with queries that are objects, and without waiting in between", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
         const called = client as unknown as CallbackClient;
         const answers = await Promise.all([
@@ -324,7 +193,7 @@ describe("ctx.commit() on Postgres", () => {
         expect(await new Promise((resolve) => called.query("begin", resolve))).toMatchObject({ code: "25P02" });
         await client.query("rollback to savepoint mine");
       };
-      expect(await settle(store, complete(lease, nested))).toEqual([{ status: "settled" }]);
+      expect(await end(nested)).toEqual([SETTLED]);
       expect(await notes()).toEqual(["kept"]);
     });
 
@@ -334,17 +203,16 @@ describe("ctx.commit() on Postgres", () => {
       ["one that is left open", ["begin"], /left a transaction open/],
       ["one whose savepoint the effect released", ["begin", "release savepoint oncehook_nested", "commit"], /left a/],
     ])("but not of %s", async (_name, texts, message) => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const nested = async (client: PgClient) => {
         await write("m")(client);
         await client.query("savepoint mine");
         for (const text of texts) await client.query(text).catch(() => client.query("rollback to mine"));
       };
-      const [failed] = await settle(store, complete(lease, nested));
-      expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(message);
+      const error = { message: expect.stringMatching(message) };
+      expect(await end(nested)).toMatchObject([failed(error)]);
       expect(await notes()).toEqual([]);
-      expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
+      expect(await end(write("later"))).toEqual([SETTLED]);
     });
 
     it("and notices a commit that was sent past the connection", async () => {
@@ -353,99 +221,68 @@ describe("ctx.commit() on Postgres", () => {
       pool.on("acquire", (client: PgClient) => {
         own = client;
       });
-      const { store, write } = await openDeskOn(pool);
-      const [lease] = await leases(store, "m");
+      const { end, write } = await openHandling(pool);
       const commits = async (client: PgClient) => {
         await write("m")(client);
         await own?.query("commit");
       };
-      const [failed] = await settle(store, complete(lease, commits));
-      expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(/ended the transaction/);
+      const error = { message: expect.stringMatching(/ended the transaction/) };
+      expect(await end(commits)).toMatchObject([failed(error)]);
     });
 
     it("not in one effect for the next, which belongs to somebody else", async () => {
-      const { store, notes, write } = await openDesk();
-      const [lease] = await leases(store, "m");
+      const { end, notes, write } = await openHandling();
       const opens = (client: PgClient) => client.query("begin");
       const closes = (client: PgClient) => client.query("commit");
-      const [failed] = await settle(store, complete(lease, opens, write("m"), closes));
-      expect(String(failed?.status === "effect_failed" && failed.error)).toMatch(/left a transaction open/);
+      const error = { message: expect.stringMatching(/left a transaction open/) };
+      expect(await end(opens, write("m"), closes)).toMatchObject([failed(error)]);
       expect(await notes()).toEqual([]);
     });
   });
 
-  it("fails one event when the server ends a connection that waits too long, and the process continues", async () => {
-    const { store, notes, write } = await openDesk({ options: "-c idle_in_transaction_session_timeout=500" });
-    const [slow, quick] = await leases(store, "slow", "quick");
-    const waits = async (client: PgClient) => {
-      await write("slow")(client);
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
-      await write("slower")(client);
-    };
-    const settled = await settle(store, complete(slow, waits), complete(quick, write("quick")));
-    expect(settled.map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
-    expect(await notes()).toEqual(["quick"]);
-  });
-
-  it("runs an effect again after a conflict with another transaction", async () => {
-    const { store, notes, write } = await openDesk();
-    const [lease] = await leases(store, "m");
+  it("runs an effect again after a conflict with another transaction, and fails one that conflicts each time", async () => {
+    const { leases, settle, notes, write } = await openDesk();
+    const [once, always] = await leases("once", "always");
     let runs = 0;
     const contended = async (client: PgClient) => {
       await write(`run ${++runs}`)(client);
       if (runs === 1) await client.query("do $$ begin raise exception sqlstate '40001'; end $$");
     };
-    expect(await settle(store, complete(lease, contended))).toEqual([{ status: "settled" }]);
+    expect(await settle(complete(once, contended))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["run 2"]);
-  });
-
-  it("fails an effect that conflicts with another transaction each time", async () => {
-    const { store } = await openDesk();
-    const [lease] = await leases(store, "m");
-    const contended = (client: PgClient) => client.query("do $$ begin raise exception sqlstate '55P03'; end $$");
-    expect(await settle(store, complete(lease, contended))).toMatchObject([
-      { status: "effect_failed", error: { code: "55P03" } },
-    ]);
+    const locked = (client: PgClient) => client.query("do $$ begin raise exception sqlstate '55P03'; end $$");
+    expect(await settle(complete(always, locked))).toMatchObject([failed({ code: "55P03" })]);
   });
 
   it("fails an effect that breaks a deferred constraint, and no other event", async () => {
-    const { store, notes, write, schema } = await openDesk();
+    const { schema, leases, settle, notes, write } = await openDesk();
     await sql(`create table ${schema}.owner (id int primary key);
       create table ${schema}.owned (id int references ${schema}.owner deferrable initially deferred)`);
-    const [a, b] = await leases(store, "a", "b");
+    const [a, b] = await leases("a", "b");
     const orphan = (client: PgClient) => client.query(`insert into ${schema}.owned values (1)`);
-    const settled = await settle(store, complete(a, orphan), complete(b, write("b")));
-    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "23503" } }, { status: "settled" }]);
+    const settled = await settle(complete(a, orphan), complete(b, write("b")));
+    expect(settled).toMatchObject([failed({ code: "23503" }), SETTLED]);
     expect(await notes()).toEqual(["b"]);
   });
 
   it("leaves what an effect has set for its transaction to that effect: a role, limits, how to commit", async () => {
-    const { store, schema, write, notes } = await openDesk();
+    const { schema, leases, settle, notes, write } = await openDesk();
     const role = `tenant_${schema}`;
     await sql(`create role ${role}; grant insert on public.${schema}_note to ${role}`);
     onTestFinished(() => sql(`drop owned by ${role}; drop role ${role}`).then(() => {}));
-    const names = [
-      "role",
-      "lock_timeout",
-      "statement_timeout",
-      "enable_seqscan",
-      "plan_cache_mode",
-      "jit",
-      "synchronous_commit",
-      "search_path",
-    ];
-    const values = `array[${names.map((name) => `current_setting('${name}')`)}]`;
+    const names = ["role", "lock_timeout", "statement_timeout", "enable_seqscan", "plan_cache_mode", "jit"];
+    const values = `array[${[...names, "synchronous_commit", "search_path"].map((name) => `current_setting('${name}')`)}]`;
     await sql(`create table ${schema}.seen (during text[], after text[]);
       create function ${schema}.look() returns trigger language plpgsql as $$ begin
         update ${schema}.seen set after = ${values}; return new; end $$;
       create trigger look after update on ${schema}.event for each row execute function ${schema}.look()`);
-    const [lease] = await leases(store, "m");
+    const [lease] = await leases("m");
     const look = async (client: PgClient) => {
       await client.query("set local lock_timeout = 7; set local statement_timeout = 8; set local enable_seqscan = on");
       await client.query(`set local synchronous_commit = off; set local search_path = ${schema}`);
       await client.query(`insert into seen select ${values}; set local role ${role}`);
     };
-    expect(await settle(store, complete(lease, look, write("as the tenant")))).toEqual([{ status: "settled" }]);
+    expect(await settle(complete(lease, look, write("as the tenant")))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["as the tenant"]);
     expect(await sql(`select during, after from ${schema}.seen`)).toEqual([
       {
@@ -456,58 +293,48 @@ describe("ctx.commit() on Postgres", () => {
   });
 
   it("finishes its event after the effects, by the server's clock", async () => {
-    const { store, schema } = await openDesk();
-    const [lease] = await leases(store, "m");
+    const { schema, end } = await openHandling();
     let ended = Number.NaN;
     const takesTime = async (client: PgClient) => {
       await client.query("select pg_sleep(0.02)");
       const { rows } = await client.query("select extract(epoch from clock_timestamp())::float8 * 1000 as now");
       ended = Math.floor(Number(rows[0]?.now));
     };
-    expect(await settle(store, complete(lease, takesTime))).toEqual([{ status: "settled" }]);
-    const [event] = await sql(`select finished::float8 as at from ${schema}.event`);
-    expect(event?.at).toBeGreaterThanOrEqual(ended);
+    expect(await end(takesTime)).toEqual([SETTLED]);
+    const [stored] = await sql(`select finished::float8 as at from ${schema}.event`);
+    expect(stored?.at).toBeGreaterThanOrEqual(ended);
   });
 
-  it("reads with the application's own type parsers", async () => {
+  it("reads with the application's own type parsers, and returns rows of the query's type parameter", async () => {
     const types = { getTypeParser: () => (value: string) => `own ${value}` };
-    const { store } = await openDesk({ types });
-    const [lease] = await leases(store, "m");
+    const { store, end } = await openHandling(newPool({ types }));
     let seen: unknown;
     const look = async (client: PgClient) => {
-      seen = (await client.query("select true as is")).rows;
+      const { rows } = await client.query<{ is: string }>("select true as is");
+      expectTypeOf(rows[0]).toEqualTypeOf<{ is: string } | undefined>();
+      seen = rows;
     };
-    await settle(store, complete(lease, look));
+    await end(look);
     expect(seen).toEqual([{ is: "own t" }]);
     expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 0 } });
   });
 
-  it("commits to the disk whatever the role's default says", async () => {
-    const { schema, write } = await makeNotes();
-    const store = postgresStore(newPool({ options: "-c synchronous_commit=off" }), { schema, listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
-    await sql(`create table public.${schema}_commit (kind text, mode text);
+  it("commits to the disk whatever the role's default says, as do turns with and without a transaction", async () => {
+    const { store, schema, leases, settle, write } = await openDesk(newPool({ options: "-c synchronous_commit=off" }));
+    // At the end of the transaction: a setting may come with a later statement of it.
+    await sql(`create table ${schema}.mode (kind text, at_commit text);
       create function ${schema}.note() returns trigger language plpgsql as $$ begin
-        insert into public.${schema}_commit values (tg_op, current_setting('synchronous_commit')); return new; end $$;
-      create trigger note after insert or update on ${schema}.event for each row execute function ${schema}.note()`);
-    onTestFinished(() => sql(`drop table public.${schema}_commit`).then(() => {}));
-    const [lease] = await leases(store, "m");
-    await settle(store, complete(lease, write("m")));
-    const modes = await sql(`select kind, mode from public.${schema}_commit`);
-    expect(modes).toEqual([
-      { kind: "INSERT", mode: "on" },
-      { kind: "UPDATE", mode: "on" },
+        insert into ${schema}.mode values (tg_op, current_setting('synchronous_commit')); return null; end $$;
+      create constraint trigger note after insert or update on ${schema}.event deferrable initially deferred for each row
+        execute function ${schema}.note()`);
+    const [lease] = await leases("m");
+    // Its names are known, so one statement accepts it.
+    await store.step(turn<PgClient>({ accepts: [event("n")] }));
+    await settle(complete(lease, write("m")));
+    expect(await sql(`select kind, at_commit from ${schema}.mode`)).toEqual([
+      { kind: "INSERT", at_commit: "on" },
+      { kind: "INSERT", at_commit: "on" },
+      { kind: "UPDATE", at_commit: "on" },
     ]);
   });
-});
-
-it("runs the effects of a batch on several connections, or one after the other on one", async () => {
-  for (const max of [1, 4]) {
-    const { store, notes, write } = await openDesk({ max });
-    const held = await leases(store, "a", "b", "c", "d");
-    const settled = await settle(store, ...held.map((lease, index) => complete(lease, write(`${index}`))));
-    expect(settled.map(({ status }) => status)).toEqual(Array(4).fill("settled"));
-    expect(await notes()).toEqual(["0", "1", "2", "3"]);
-  }
 });

@@ -66,18 +66,27 @@ describe("what a pooler answers", () => {
   });
 });
 
-describe("leadsAstray()", () => {
-  it.each(["25006", "57P01", "57P02", "57P03", "57P04", "57P05", "08006", "08P01", "25P03"])(
-    "decides by the code, in whatever language the server answers: %s",
-    async (code) => expect(leadsAstray(await raised(code))).toBe(true),
+describe("an answer of the server", () => {
+  const kindOf = (code: string) => {
+    const error = Object.assign(coded(code, "breche Verbindung ab"), { severity: "ERROR" });
+    return { astray: leadsAstray(error), refusal: isRefusal(error) };
+  };
+
+  it.each(["57P01", "57P02", "57P03", "57P04", "57P05", "08006", "08P01", "25P03", "25P04"])(
+    "ends the connection, in whatever language: %s leads astray, and may come after a commit",
+    (code) => expect(kindOf(code)).toEqual({ astray: true, refusal: false }),
   );
 
   it.each(["40001", "40P01", "53100", "53300", "57014", "42P01", "26000"])(
-    "is not a conflict, a full disk or a slow statement, which every connection meets: %s",
-    async (code) => expect(leadsAstray(await raised(code))).toBe(false),
+    "refuses a statement, as every connection would: %s",
+    (code) => expect(kindOf(code)).toEqual({ astray: false, refusal: true }),
   );
 
-  it("is not a prepared statement that a pooler has lost", () => {
+  it("of a server that accepts no writes is both", () => {
+    expect(kindOf("25006")).toEqual({ astray: true, refusal: true });
+  });
+
+  it("does not lead astray when a pooler has lost a prepared statement", () => {
     const error = coded("08P01", 'bind message supplies 3 parameters, but prepared statement "lock" requires 0');
     expect(leadsAstray(Object.assign(error, { severity: "ERROR" }))).toBe(false);
   });
@@ -120,13 +129,26 @@ describe("a server whose certificate is not trusted", () => {
     });
   });
 
-  it.each(["ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC", "ERR_TLS_CERT_ALTNAME_INVALID"])("as with %s", (code) => {
-    const error = coded(code, "told by Node");
-    expect([isUnanswered(error), isRefusal(error)]).toEqual([true, false]);
+  it.each([
+    [true, "an alert of TLS", { code: "ERR_SSL_SSLV3_ALERT_BAD_RECORD_MAC" }],
+    [true, "another name in the certificate", { code: "ERR_TLS_CERT_ALTNAME_INVALID" }],
+    [true, "a socket that closed", { code: "EPIPE", syscall: "write" }],
+    [false, "an error of TLS without a code", {}],
+  ])("is no answer of the server's either, which is seen (%s): %s", (isSeen, _what, fields) => {
+    const error = Object.assign(new Error("told by Node"), fields);
+    expect([isUnanswered(error), isRefusal(error)]).toEqual([isSeen, false]);
   });
 });
 
-describe("asStoreError()", () => {
+describe("storeErrorOf()", () => {
+  it("takes a refusal of each of a server's addresses for an outage, which Node tells with no word but a code", () => {
+    const error = Object.assign(new AggregateError([]), { code: "ECONNREFUSED" });
+    expect(storeErrorOf(error, "here")).toMatchObject({
+      ...{ code: "store_unavailable", fields: { sqlState: null }, cause: error },
+      message: expect.stringMatching(/cannot be used now: ECONNREFUSED\.$/),
+    });
+  });
+
   it.each(["ERR_INVALID_ARG_TYPE", "EFFECT-1", "Enoent"])("leaves an error alone whose code is %s", (code) => {
     const error = coded(code, "of the code's own");
     expect(storeErrorOf(error, "here")).toBe(error);

@@ -1,22 +1,12 @@
 /** A server that is not there, goes away or refuses: deliveries get 503, nothing that was acknowledged is lost, no restart. */
-import { type LookupFunction, Socket } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { type PgClient, type PgPool, type PgResult, postgresStore } from "../../src/stores/postgres.ts";
+import { describe, expect, it } from "vitest";
+import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
-import { newPool, newSchema, serve, sql, until } from "./place.ts";
+import { openAt } from "./desk.ts";
+import { newPool, newSchema, serve, sql, tapped } from "./place.ts";
 import { askClosed, makeRelay } from "./relay.ts";
-
-/** Connects to a name of two addresses, at which nobody listens. */
-function refusedTwice(): Socket {
-  const socket = new Socket();
-  const connect = socket.connect.bind(socket);
-  const addresses = ["127.0.0.1", "127.0.0.2"].map((address) => ({ address, family: 4 }));
-  const lookup: LookupFunction = (_host, _options, found) => found(null, addresses);
-  socket.connect = () => connect({ host: "two.test", port: 1, lookup });
-  return socket;
-}
 
 const body = (messageId: string) => outbound("queued", { messageId });
 
@@ -31,67 +21,6 @@ describe("a server that is down", () => {
     expect(await post(body("m1"))).toBe(200);
     expect(await receiver.drain()).toEqual({ claimed: 1, complete: true });
   });
-
-  it("at each of its addresses, which Node tells with no word but a code", async () => {
-    const opening = postgresStore(newPool({ stream: refusedTwice }), { schema: newSchema() }).open(contextOf());
-    await expect(opening).rejects.toMatchObject({
-      ...{ code: "store_unavailable", fields: { sqlState: null }, cause: expect.any(AggregateError) },
-      message: expect.stringMatching(/cannot be used now: ECONNREFUSED\.$/),
-    });
-  });
-
-  it("in the middle: every 200 is stored and handled once, and every 503 can be sent again", async () => {
-    const relay = await makeRelay();
-    await relay.start();
-    const { receiver, post } = await serve(postgresStore(relay.url, { schema: newSchema() }));
-    const handled = new Set<unknown>();
-    receiver.onAny((_event, { meta }) => void handled.add(meta.eventId));
-    await receiver.start();
-    const open = new Set(Array.from({ length: 60 }, (_, index) => `m${index}`));
-    let refusals = 0;
-    for (let round = 0; open.size > 0 && round < 50; round++) {
-      const send = async (id: string) => {
-        const status = await post(body(id));
-        expect([200, 503]).toContain(status);
-        if (status === 200) open.delete(id);
-        else refusals += 1;
-      };
-      const [first = [], second = []] = [[...open].slice(0, open.size / 2), [...open].slice(open.size / 2)];
-      const underWay = first.map(send);
-      if (round < 3) await relay.stop();
-      await Promise.all([...second.map(send), ...underWay]);
-      if (round < 3) await relay.start();
-    }
-    await until(async () => (await receiver.inbox.stats()).counters.handled === 60);
-    expect(handled.size).toBe(60);
-    expect(refusals).toBeGreaterThan(0);
-    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 60 });
-  });
-
-  it("that ends connections, idle ones and those at work, breaks neither the process nor the inbox", async () => {
-    const schema = newSchema();
-    const pool = newPool({ application_name: schema });
-    const { receiver, post } = await serve(postgresStore(pool, { schema }));
-    receiver.onAny((_event, ctx) => ctx.commit((client) => client.query("select pg_sleep(0.01)")));
-    await receiver.start();
-    const accepted = new Set<string>();
-    const end = () =>
-      sql(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = '${schema}'`);
-    for (let round = 0; round < 8; round++) {
-      const ids = Array.from({ length: 5 }, (_, index) => `m${round}-${index}`);
-      const posts = ids.map(async (id) => {
-        if ((await post(body(id))) === 200) accepted.add(id);
-      });
-      await Promise.all([end(), ...posts]);
-      await end();
-    }
-    // Sent again, as the service does: a connection that the pool lends may have ended, unheard as yet.
-    await until(async () => (await post(body("last"))) === 200);
-    accepted.add("last");
-    await until(async () => (await receiver.inbox.stats()).gauges.pending === 0);
-    const stored = await sql(`select convert_from(message, 'UTF8') as id from ${schema}.lane`);
-    expect(stored.map(({ id }) => id)).toEqual(expect.arrayContaining([...accepted]));
-  });
 });
 
 describe("a connection whose socket is closed when a turn writes to it", () => {
@@ -99,15 +28,16 @@ describe("a connection whose socket is closed when a turn writes to it", () => {
     const relay = await makeRelay();
     await relay.start();
     const pool = newPool({ connectionString: relay.url, max: 1 });
-    const store = postgresStore(pool, { schema: newSchema(), listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    let isClosing = false;
+    tapped(pool, (_asked, send, client) => {
+      if (!isClosing) return send();
+      isClosing = false;
+      return askClosed(relay, client, send);
+    });
+    const store = await openAt(newSchema(), pool);
     const step = (id: string) => store.step(turn<PgClient>({ accepts: [event(id)] }));
     await step("names");
-    const client = await pool.connect();
-    const query = client.query.bind(client) as Query;
-    client.query = ((asked: Asked) => askClosed(relay, client as PgClient, () => query(asked))) as never;
-    client.release();
+    isClosing = true;
     await expect(step("m")).rejects.toMatchObject({
       ...{ code: "store_unavailable", fields: { sqlState: null }, cause: { code: "EPIPE" } },
       message: expect.stringMatching(/cannot be used now: EPIPE\.$/),
@@ -120,9 +50,7 @@ describe("a connection whose socket is closed when a turn writes to it", () => {
 describe("a connection whose server accepts no writes any more", () => {
   it("is not used again, as it would be under steady traffic", async () => {
     const pool = newPool({ max: 1 });
-    const store = postgresStore(pool, { schema: newSchema(), listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt(newSchema(), pool);
     const step = (id: string, limit = 0) => store.step(turn<PgClient>({ accepts: [event(id)], claim: { limit } }));
     await step("names");
     // A pooler may lead an open connection to another server.
@@ -146,14 +74,11 @@ describe("a pool whose connections are all taken", () => {
     const taken = await pool.connect();
     const refused = store.step(turn<PgClient>({ accepts: [event("m")] })).catch((error: unknown) => error);
     await clock.advance(5_000);
-    expect(await refused).toMatchObject({
-      code: "store_unavailable",
-      message: expect.stringMatching(/within 5000 ms/),
-    });
+    const message = expect.stringMatching(/within 5000 ms/);
+    expect(await refused).toMatchObject({ code: "store_unavailable", message });
     taken.release();
-    expect((await store.step(turn<PgClient>({ accepts: [event("m")] }))).accepted).toMatchObject([
-      { outcome: "accepted" },
-    ]);
+    const { accepted } = await store.step(turn<PgClient>({ accepts: [event("m")] }));
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
     await store.close();
     expect(pool).toMatchObject({ totalCount: 1, idleCount: 1, waitingCount: 0 });
   });
@@ -163,16 +88,12 @@ describe("limits of the role", () => {
   it("end a statement that waits too long as an outage, and the next turn passes", async () => {
     const schema = newSchema();
     const pool = newPool({ options: "-c statement_timeout=100" });
-    const store = postgresStore(pool, { schema, listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt(schema, pool);
     const other = await newPool().connect();
     await other.query(`begin; lock table ${schema}.lane`);
     const accepts = [event("m")];
-    await expect(store.step(turn<PgClient>({ accepts }))).rejects.toMatchObject({
-      code: "store_unavailable",
-      fields: { sqlState: "57014" },
-    });
+    const outage = { code: "store_unavailable", fields: { sqlState: "57014" } };
+    await expect(store.step(turn<PgClient>({ accepts }))).rejects.toMatchObject(outage);
     await other.query("rollback");
     other.release();
     expect((await store.step(turn<PgClient>({ accepts }))).accepted).toMatchObject([{ outcome: "accepted" }]);
@@ -180,12 +101,16 @@ describe("limits of the role", () => {
 
   it("that end a transaction while it begins leave its connection as good as it was", async () => {
     const pool = newPool({ max: 1 });
-    const store = postgresStore(pool, { schema: newSchema(), listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    let isLate = false;
+    tapped(pool, (asked, send) => {
+      if (!isLate || !asked.text.startsWith("begin")) return send();
+      isLate = false;
+      return send({ ...asked, text: `${asked.text}; set local statement_timeout = 1; select pg_sleep(1)` });
+    });
+    const store = await openAt(newSchema(), pool);
     const client = await pool.connect();
-    client.query = stumbles(client.query.bind(client) as Query) as never;
     client.release();
+    isLate = true;
     const step = () => store.step(turn<PgClient>({ accepts: [event("m")] }));
     await expect(step()).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "57014" } });
     expect((await step()).accepted).toMatchObject([{ outcome: "accepted" }]);
@@ -195,50 +120,19 @@ describe("limits of the role", () => {
   });
 });
 
-type Asked = { readonly text: string };
-type Query = (asked: Asked) => Promise<PgResult>;
-
-/** Asks as `query` does, but the first transaction takes too long to begin. */
-function stumbles(query: Query): Query {
-  let hasBegun = false;
-  return (asked) => {
-    if (hasBegun || !asked.text?.startsWith("begin")) return query(asked);
-    hasBegun = true;
-    return query({ ...asked, text: `${asked.text}; set local statement_timeout = 1; select pg_sleep(1)` });
-  };
-}
-
-/** Answers as `query` does, but what the server says of itself. */
-function lies(query: Query, lie: Readonly<Record<string, unknown>>): Query {
-  return async (asked) => {
-    const result = await query(asked);
-    return asked.text?.includes("'fsync'") ? { ...result, rows: [{ ...result.rows[0], ...lie }] } : result;
-  };
-}
-
 describe("a server that is not safe", () => {
-  /** The tests' server, which says `lie` of itself. */
-  const lying = (lie: Readonly<Record<string, unknown>>): PgPool => {
-    const pool = newPool();
-    return {
-      end: () => pool.end(),
-      on: (name, listener) => pool.on(name, listener),
-      connect(callback) {
-        pool.connect((error, client) => {
-          if (client !== undefined) client.query = lies(client.query.bind(client) as PgClient["query"], lie) as never;
-          callback(error, client as PgClient | undefined);
-        });
-      },
-    };
-  };
-
   it.each([
     [{ fsync: "off" }, "not_durable", /fsync is off/],
     [{ pages: "off" }, "not_durable", /full_page_writes is off/],
     [{ version: 120_022 }, "incompatible_peer", /13 or later; this server is 12/],
   ])("is refused: %j", async (lie, code, message) => {
     const schema = newSchema();
-    const opening = postgresStore(lying(lie), { schema }).open(contextOf());
+    const pool = newPool();
+    tapped(pool, async (asked, send) => {
+      const result = await send();
+      return asked.text.includes("'fsync'") ? { ...result, rows: [{ ...result.rows[0], ...lie }] } : result;
+    });
+    const opening = postgresStore(pool, { schema }).open(contextOf());
     await expect(opening).rejects.toMatchObject({ name: "SetupError", code, message: expect.stringMatching(message) });
     expect(await sql(`select to_regnamespace('${schema}') as there`)).toEqual([{ there: null }]);
   });

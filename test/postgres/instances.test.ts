@@ -1,10 +1,11 @@
 /** Processes that work on one inbox: what becomes of those that are never heard of again. */
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { InboxStore, PrunePolicy } from "../../src/inbox/store.ts";
 import { thisInstance } from "../../src/internal/process.ts";
-import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
-import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import type { PgClient } from "../../src/stores/postgres.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { event, turn } from "../stores/sqlite-turns.ts";
+import { openAt } from "./desk.ts";
 import { newPool, newSchema, sql } from "./place.ts";
 
 const HOUR_MS = 3_600_000;
@@ -13,42 +14,25 @@ const NOTHING: PrunePolicy = {
   ...{ identitiesMs: 1e12, deadMs: 1e12, batch: 10 },
 };
 
-class Place {
-  readonly schema = newSchema();
-  readonly clock: FakeClock = createFakeClock();
-  readonly #pool = newPool();
-
-  /** A process of `host`, this one's unless told otherwise. */
-  async open(host?: string): Promise<InboxStore<PgClient>> {
-    const store = postgresStore(this.#pool, { schema: this.schema, listen: false });
-    const instance = thisInstance();
-    await store.open(contextOf({ clock: this.clock, instance: host === undefined ? instance : { ...instance, host } }));
-    onTestFinished(() => store.close());
-    return store;
-  }
-
-  accept(store: InboxStore<PgClient>, id: string, limit = 0) {
-    const accepts = [event(id, 1, { signedAt: this.clock.now() })];
-    return store.step(turn<PgClient>({ accepts, claim: { limit } }));
-  }
-
-  pass(ms: number): void {
-    this.clock.set(this.clock.now() + ms);
-  }
-
-  async counted(): Promise<readonly unknown[]> {
-    const rows = await sql(`select distinct instance from ${this.schema}.tally order by 1`);
-    return rows.map(({ instance }) => instance);
-  }
-
-  async instances(): Promise<readonly unknown[]> {
-    return (await sql(`select id from ${this.schema}.instance order by 1`)).map(({ id }) => id);
-  }
+/** An inbox whose clock stands still, and whose processes are opened on the host that is named, or this one. */
+function makePlace() {
+  const [schema, clock, pool] = [newSchema(), createFakeClock(), newPool()];
+  const idsIn = async (column: string) =>
+    (await sql(`select distinct ${column.replace("@", schema)} order by 1`)).map(({ id }) => id);
+  return {
+    clock,
+    open: (host = thisInstance().host) => openAt(schema, pool, { clock, instance: { ...thisInstance(), host } }),
+    accept: (store: InboxStore<PgClient>, id: string, limit = 0) =>
+      store.step(turn<PgClient>({ accepts: [event(id, 1, { signedAt: clock.now() })], claim: { limit } })),
+    pass: (ms: number) => clock.set(clock.now() + ms),
+    counted: () => idsIn("instance as id from @.tally"),
+    instances: () => idsIn("id from @.instance"),
+  };
 }
 
 describe("prune()", () => {
   it("takes out who was not heard of for a day, and keeps what it had counted", async () => {
-    const place = new Place();
+    const place = makePlace();
     const gone = await place.open("elsewhere");
     await place.accept(gone, "a");
     await gone.heartbeat({ keyringVersion: "1", counters: {} });
@@ -65,7 +49,7 @@ describe("prune()", () => {
   });
 
   it("loses nothing of one that lives on: it counts again, and is back with its next heartbeat", async () => {
-    const place = new Place();
+    const place = makePlace();
     const silent = await place.open("elsewhere");
     await place.accept(silent, "a");
     place.pass(25 * HOUR_MS);
@@ -83,7 +67,7 @@ describe("prune()", () => {
   });
 
   it("keeps those that hold a lease, and processes of this machine that run", async () => {
-    const place = new Place();
+    const place = makePlace();
     const holder = await place.open("elsewhere");
     await place.accept(holder, "a", 1);
     await place.open();
@@ -95,7 +79,7 @@ describe("prune()", () => {
   });
 
   it("takes nobody for gone because the clock has jumped ahead of the newest timestamp", async () => {
-    const place = new Place();
+    const place = makePlace();
     const other = await place.open("elsewhere");
     await place.accept(other, "a");
     place.pass(1_000 * HOUR_MS);

@@ -4,7 +4,7 @@ import { expect, inject, onTestFinished } from "vitest";
 import type { InboxRules } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { thisInstance } from "../../src/internal/process.ts";
-import { postgresStore } from "../../src/stores/postgres.ts";
+import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { Bench, sequences } from "../contracts/store-bench.ts";
 import { HeldPool } from "./interleavings-pool.ts";
 
@@ -19,7 +19,13 @@ export interface Scene {
   readonly onesPool: HeldPool;
   readonly othersPool: HeldPool;
   /** Runs `first` up to `statement`, then `second` until it waits for a lock, or to its end if it `skips`; then both on. */
-  meet<A, B>(statement: string, first: () => Promise<A>, second: () => Promise<B>, how?: "skips"): Promise<[A, B]>;
+  meet<A, B>(
+    statement: string,
+    [first, second]: readonly [() => Promise<A>, () => Promise<B>],
+    how?: "skips",
+  ): Promise<[A, B]>;
+  /** Takes what is left, in its order; nothing may stay behind (I5). */
+  drained(messageId?: string): Promise<number[]>;
 }
 
 /** Two stores on one schema and one clock, each with a pool of its own. */
@@ -32,7 +38,11 @@ export async function scene(firstSequence: InboxRules["firstSequence"] = 1): Pro
   const { id: _id, ...running } = thisInstance();
   const benchOn = (held: HeldPool) =>
     new Bench(
-      { store: postgresStore(held, { schema, listen: false }), instance: () => running, dispose: async () => {} },
+      {
+        store: postgresStore(held as PgPool & HeldPool, { schema, listen: false }),
+        instance: () => running,
+        dispose: async () => {},
+      },
       expect,
       firstSequence,
     );
@@ -50,7 +60,8 @@ export async function scene(firstSequence: InboxRules["firstSequence"] = 1): Pro
   await other.open(other.store, { clock });
   return {
     ...{ schema, pool, one, other, onesPool, othersPool },
-    async meet(statement, first, second, how) {
+    drained: (messageId = "m") => drained(one, messageId),
+    async meet(statement, [first, second], how) {
       const hold = onesPool.hold(statement);
       const firstEnds = first();
       const early = firstEnds.then(() => Promise.reject(new Error(`The first ended without ${statement}.`)));
@@ -67,8 +78,7 @@ export async function scene(firstSequence: InboxRules["firstSequence"] = 1): Pro
   };
 }
 
-/** Takes what is left, in its order; nothing may stay behind (I5). */
-export async function drained({ one }: Scene, messageId = "m"): Promise<number[]> {
+async function drained(one: Bench, messageId: string): Promise<number[]> {
   const order: number[] = [];
   for (;;) {
     const leases = await one.claim();

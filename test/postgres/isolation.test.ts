@@ -1,7 +1,8 @@
 /** A database or role whose transactions are stricter by default than the inbox's algorithm takes for granted. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import type { PgClient } from "../../src/stores/postgres.ts";
+import { event, turn } from "../stores/sqlite-turns.ts";
+import { complete, leases, openAt, SETTLED, settle } from "./desk.ts";
 import { newPool, newSchema, sql, until } from "./place.ts";
 
 /** A transaction of another process that has written and not committed. */
@@ -13,22 +14,10 @@ async function uncommitted(text: string): Promise<{ commit(): Promise<void> }> {
 }
 
 describe.each(["repeatable read", "serializable"])("where transactions are %s by default", (isolation) => {
-  const newStrictPool = () => newPool({ options: `-c default_transaction_isolation=${isolation.replace(" ", "\\ ")}` });
-
-  it("an inbox is made by one of several processes that open it at once", async () => {
-    const schema = newSchema();
-    const stores = [1, 2, 3, 4].map(() => postgresStore(newStrictPool(), { schema, listen: false }));
-    await Promise.all(stores.map((store) => store.open(contextOf())));
-    await Promise.all(stores.map((store) => store.close()));
-  });
-
   /** A store whose connections the server shows under the name of its schema. */
-  async function strictStore() {
-    const schema = newSchema();
+  async function strictStore(schema = newSchema()) {
     const options = `-c default_transaction_isolation=${isolation.replace(" ", "\\ ")}`;
-    const store = postgresStore(newPool({ application_name: schema, options }), { schema, listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt(schema, newPool({ application_name: schema, options }));
     /** Resolves once it waits for another transaction in a statement that ends like this. */
     const waits = (end: string) => {
       const text = `select 1 from pg_stat_activity where application_name = '${schema}' and wait_event_type = 'Lock' and query like '%${end}'`;
@@ -37,6 +26,11 @@ describe.each(["repeatable read", "serializable"])("where transactions are %s by
     const accept = (...ids: readonly string[]) => store.step(turn<PgClient>({ accepts: ids.map((id) => event(id)) }));
     return { schema, store, waits, accept };
   }
+
+  it("an inbox is made by one of several processes that open it at once", async () => {
+    const schema = newSchema();
+    await Promise.all([1, 2, 3, 4].map(() => strictStore(schema)));
+  });
 
   it("an event is stored although another process enters its type first", async () => {
     const { schema, waits, accept } = await strictStore();
@@ -65,18 +59,11 @@ describe.each(["repeatable read", "serializable"])("where transactions are %s by
   });
 
   it("an event is completed in one that sees what was committed while it waited for the lane (I5)", async () => {
-    const store = postgresStore(newStrictPool(), { schema: newSchema(), listen: false });
-    await store.open(contextOf());
-    const { leases } = await store.step(turn<PgClient>({ accepts: [event("m")], claim: { limit: 1 } }));
+    const { store } = await strictStore();
+    const [lease] = await leases(store, "m");
     const seen: unknown[] = [];
-    const effect = async (client: PgClient) =>
-      void seen.push(...(await client.query("show transaction_isolation")).rows);
-    const settles = leases.map((lease) => ({
-      ...{ kind: "complete" as const, lease, outcome: "handled" as const },
-      effects: [effect],
-    }));
-    await store.step(turn<PgClient>({ settles }));
+    const look = async (client: PgClient) => void seen.push(...(await client.query("show transaction_isolation")).rows);
+    expect(await settle(store, complete(lease, look))).toEqual([SETTLED]);
     expect(seen).toEqual([{ transaction_isolation: "read committed" }]);
-    await store.close();
   });
 });

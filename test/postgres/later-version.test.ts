@@ -1,19 +1,15 @@
 /** A process of this version works on an inbox that a later one migrates. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import type { InboxStore } from "../../src/inbox/store.ts";
-import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import { createSealing, SLOTS } from "../stores/sqlite-secrets-place.ts";
-import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import type { InboxStore, Lease } from "../../src/inbox/store.ts";
+import type { PgClient } from "../../src/stores/postgres.ts";
+import { createSealing } from "../stores/sqlite-secrets-place.ts";
+import { event, turn } from "../stores/sqlite-turns.ts";
 import { becomeLater } from "../support/later-version.ts";
-import { newPool, newSchema, sql, until } from "./place.ts";
-import { secretsIn } from "./secrets-place.ts";
+import { ask, complete, openAt } from "./desk.ts";
+import { newPool, newSchema, secretsIn, sql, until } from "./place.ts";
 
-async function openIn(schema: string): Promise<InboxStore<PgClient>> {
-  const store = postgresStore(inject("postgresUrl"), { schema, listen: false });
-  await store.open(contextOf());
-  onTestFinished(() => store.close());
-  return store;
-}
+/** A process with a pool of its own. */
+const openIn = (schema: string) => openAt(schema, inject("postgresUrl"));
 
 /** Accepts an event of a new message. */
 const accept = async (store: InboxStore<PgClient>, number: number) => {
@@ -21,37 +17,7 @@ const accept = async (store: InboxStore<PgClient>, number: number) => {
   expect(accepted).toMatchObject([{ outcome: "accepted" }]);
 };
 
-const claim = async (store: InboxStore<PgClient>) => {
-  const { leases } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
-  const [lease] = leases;
-  if (lease === undefined) throw new Error("Nothing was leased.");
-  return lease;
-};
-
 describe("a process of the version before", () => {
-  it("goes on accepting while two processes of a later one migrate at the same time, once", async () => {
-    const schema = newSchema();
-    const older = await openIn(schema);
-    onTestFinished(becomeLater());
-    let isOpen = false;
-    let accepted = 0;
-    const accepting = (async () => {
-      for (; !isOpen || accepted < 20; accepted++) await accept(older, accepted);
-    })();
-    const secrets = secretsIn({ schema, sealing: createSealing() });
-    const [newer] = await Promise.all([openIn(schema), secrets.write("inbound", SLOTS, 0)]);
-    isOpen = true;
-    await accepting;
-    expect(await sql(`select value from ${schema}.meta where key in ('schema', 'min_reader') order by key`)).toEqual([
-      { value: "1" },
-      { value: "2" },
-    ]);
-    expect(await secrets.read("inbound")).toEqual({ ...SLOTS, revision: 1 });
-    expect((await newer.stats()).counters.accepted).toBe(accepted);
-    const { leases } = await newer.step(turn<PgClient>({ claim: { limit: accepted + 1 } }));
-    expect(leases.map(({ attempt }) => attempt)).toEqual(Array.from({ length: accepted }, () => 1));
-  });
-
   it("goes on accepting while two of a later one cannot change its tables yet, for effects that take long", async () => {
     const schema = newSchema();
     const older = await openIn(schema);
@@ -76,8 +42,8 @@ describe("a process of the version before", () => {
     const store = await openIn(schema);
     const work = async (sequence: number) => {
       await store.step(turn<PgClient>({ accepts: [event("m", sequence)] }));
-      const lease = await claim(store);
-      await store.step(turn<PgClient>({ settles: [{ kind: "complete", lease, outcome: "handled", effects: [] }] }));
+      const lease = (await store.step(turn<PgClient>({ claim: { limit: 1 } }))).leases[0] as Lease;
+      await ask(store, complete(lease));
       expect((await store.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }))).leases).toEqual([]);
       const lane = await store.lane(lease.lane);
       const found = [await store.lane(lease.key), (await store.findLanes({ limit: 1 })).items[0]];
@@ -87,11 +53,8 @@ describe("a process of the version before", () => {
     };
     // More than one connection has prepared them by then.
     await Promise.all([work(1), store.lane(1), store.lane(1)]);
-    await sql(
-      ["lane", "event", "gap", "body", "tally"]
-        .map((table) => `alter table ${schema}.${table} add later int`)
-        .join(";"),
-    );
+    const tables = ["lane", "event", "gap", "body", "tally"];
+    await sql(tables.map((table) => `alter table ${schema}.${table} add later int`).join(";"));
     expect(await work(2)).toEqual(["done", "done"]);
     expect(await work(3)).toEqual(["done", "done", "done"]);
   });

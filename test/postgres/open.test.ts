@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { migratePg } from "../../src/stores/postgres/migrate.ts";
 import { type PgClient, type PgPool, type PostgresStoreOptions, postgresStore } from "../../src/stores/postgres.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
 const locationOf = (database: string | PgPool, schema = "s") => postgresStore(database, { schema }).location;
@@ -38,22 +39,10 @@ describe("postgresStore()", () => {
   });
 
   it.each([
-    "postgres://u:p/w@h/db",
-    "postgres://u:1?w@h/db",
-    "postgres://u:1#w@h/db",
-    "postgres://u:p:w@/w@h/db",
-    "host=h dbname=db password=pw",
-    "/var/run/postgresql db",
-    "mysql://u:pw@h/db",
-    "",
-  ])("refuses %j without showing it", (database) => {
-    const refused = (() => {
-      try {
-        return makeWith(database)();
-      } catch (error) {
-        return error;
-      }
-    })();
+    ...["postgres://u:p/w@h/db", "postgres://u:1?w@h/db", "postgres://u:1#w@h/db", "postgres://u:p:w@/w@h/db"],
+    ...["host=h dbname=db password=pw", "/var/run/postgresql db", "mysql://u:pw@h/db", ""],
+  ])("refuses %j without showing it", async (database) => {
+    const refused = await failureOf((async () => makeWith(database)())());
     expect(refused).toMatchObject({ name: "SetupError", code: "invalid_option", fields: { option: "database" } });
     if (database !== "") expect(inspect(refused)).not.toContain(database);
   });
@@ -90,15 +79,15 @@ describe("postgresStore()", () => {
 /** Roles and databases belong to the server, not to a schema. */
 const OWN = `place_${process.pid}`;
 const ROLES = { reader: `${OWN}_reader`, writer: `${OWN}_writer`, timid: `${OWN}_timid` };
-const DATABASES = { latin: `${OWN}_latin`, ascii: `${OWN}_ascii` };
+const LATIN = `${OWN}_latin`;
 
 beforeAll(async () => {
   for (const role of Object.values(ROLES)) await sql(`create role ${role} login password 'secret'`);
-  await sql(`create database ${DATABASES.latin} encoding 'LATIN1' locale 'C' template template0`);
+  await sql(`create database ${LATIN} encoding 'LATIN1' locale 'C' template template0`);
 });
 
 afterAll(async () => {
-  await sql(`drop database if exists ${DATABASES.latin} with (force)`);
+  await sql(`drop database if exists ${LATIN} with (force)`);
   for (const role of Object.values(ROLES)) await sql(`drop owned by ${role}; drop role ${role}`);
 });
 
@@ -109,26 +98,16 @@ describe("opening", () => {
   };
   const open = (schema: string) => openAs(inject("postgresUrl"), schema);
 
-  it("refuses a schema that holds something else", async () => {
+  it.each([
+    "create table @.customer (id int)",
+    "create table @.meta (id int)",
+    "create table @.meta (key text, value text)",
+  ])("refuses a schema in which somebody did %j, and changes nothing there", async (statement) => {
     const schema = newSchema();
-    await sql(`create schema ${schema}; create table ${schema}.customer (id int)`);
+    await sql(`create schema ${schema}; ${statement.replace("@", schema)}`);
     await expect(open(schema)).rejects.toMatchObject({ code: "invalid_option", fields: { option: "schema" } });
-    expect(await sql(`select relname from pg_class where relnamespace = '${schema}'::regnamespace`)).toHaveLength(1);
-  });
-
-  it.each(["create table @.meta (id int)", "create table @.meta (key text, value text)"])(
-    "refuses a schema in which somebody did %j",
-    async (statement) => {
-      const schema = newSchema();
-      await sql(`create schema ${schema}; ${statement.replace("@", schema)}`);
-      await expect(open(schema)).rejects.toMatchObject({ code: "invalid_option", fields: { option: "schema" } });
-    },
-  );
-
-  it("takes an empty schema that was made for it", async () => {
-    const schema = newSchema();
-    await sql(`create schema ${schema}`);
-    await expect(open(schema)).resolves.toBeDefined();
+    const tables = `select relname from pg_class where relnamespace = '${schema}'::regnamespace`;
+    expect(await sql(tables)).toHaveLength(1);
   });
 
   it("refuses an inbox of a newer version whose rows it can not read, and takes one that it can", async () => {
@@ -150,7 +129,7 @@ describe("opening", () => {
   it("says which right is missing to make the schema, and opens once it is granted", async () => {
     const schema = newSchema();
     const store = postgresStore(urlOf({ user: ROLES.writer }), { schema, listen: false });
-    const failure = await store.open(contextOf()).catch((error: unknown) => error);
+    const failure = await failureOf(store.open(contextOf()));
     expect(failure).toMatchObject({ code: "store_unavailable", fields: { sqlState: "42501" } });
     expect(String(failure)).toMatch(/CREATE on the database/);
     await sql(`create schema ${schema} authorization ${ROLES.writer}`);
@@ -163,13 +142,11 @@ describe("opening", () => {
     await open(schema);
     const url = urlOf({ user: ROLES.reader });
     await expect(openAs(url, schema)).rejects.toThrow(/USAGE on it/);
-    await sql(
-      `grant usage on schema ${schema} to ${ROLES.reader}; grant select on all tables in schema ${schema} to ${ROLES.reader}`,
-    );
+    await sql(`grant usage on schema ${schema} to ${ROLES.reader};
+      grant select on all tables in schema ${schema} to ${ROLES.reader}`);
     await expect(openAs(url, schema)).rejects.toThrow(/INSERT, UPDATE and DELETE/);
-    await sql(
-      `grant all on all tables in schema ${schema} to ${ROLES.reader}; grant usage on all sequences in schema ${schema} to ${ROLES.reader}`,
-    );
+    await sql(`grant all on all tables in schema ${schema} to ${ROLES.reader};
+      grant usage on all sequences in schema ${schema} to ${ROLES.reader}`);
     await expect(openAs(url, schema)).resolves.toBeDefined();
   });
 
@@ -183,23 +160,17 @@ describe("opening", () => {
     [{ database: "nowhere" }, /database does not exist/],
     [{ port: 1 }, /ECONNREFUSED/],
   ])("says that %j cannot be reached, as what may pass", async (change, reason) => {
-    const failure = await openAs(urlOf(change), "oncehook").catch((error: unknown) => error);
+    const failure = await failureOf(openAs(urlOf(change), "oncehook"));
     expect(failure).toMatchObject({ name: "StoreError", code: "store_unavailable" });
     expect(String(failure)).toMatch(reason);
     expect(String(failure)).not.toMatch(/secret|postgres:postgres/);
   });
 
   it("refuses a database that can not hold every text", async () => {
-    await expect(openAs(urlOf({ database: DATABASES.latin }), "oncehook")).rejects.toMatchObject({
+    await expect(openAs(urlOf({ database: LATIN }), "oncehook")).rejects.toMatchObject({
       code: "invalid_option",
       fields: { option: "database", encoding: "LATIN1" },
     });
-  });
-
-  it("opens for several processes at once, and migrates once", async () => {
-    const schema = newSchema();
-    await Promise.all(Array.from({ length: 4 }, () => open(schema)));
-    expect(await sql(`select value from ${schema}.meta where key = 'schema'`)).toHaveLength(1);
   });
 
   it("lets the server end one that stands still, for which all others wait", async () => {

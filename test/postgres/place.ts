@@ -1,11 +1,21 @@
 /** A schema of each test's own on the tests' server, stores in it, and a receiver behind real HTTP. */
 import { createServer } from "node:http";
+import type { Socket } from "node:net";
 import pg from "pg";
 import { inject, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type InboxStore, type Receiver, type ReceiverOptions } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { type PgClient, type PgPool, postgresStore } from "../../src/stores/postgres.ts";
+import type { SecretStore } from "../../src/service/secret-store.ts";
+import {
+  type PgClient,
+  type PgPool,
+  type PgQuery,
+  type PgResult,
+  type PostgresSecretsOptions,
+  postgresSecrets,
+  postgresStore,
+} from "../../src/stores/postgres.ts";
 import { signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
@@ -34,6 +44,30 @@ export function newPool(options: pg.PoolConfig = {}): PgPool & pg.Pool {
   onTestFinished(() => pool.end());
   // pg's own types say more than is needed here.
   return pool as PgPool & pg.Pool;
+}
+
+/** What pg has beside what the store takes of it. */
+export type Connection = PgClient & { readonly processID: number; readonly connection: { readonly stream: Socket } };
+
+/** Has each statement of the pool's connections sent by `instead`, which may also change it, or fail. */
+export function tapped(
+  pool: pg.Pool,
+  instead: (asked: PgQuery, send: (asked?: PgQuery) => Promise<PgResult>, client: Connection) => Promise<PgResult>,
+): void {
+  pool.on("connect", (client) => {
+    const query: (...asked: readonly unknown[]) => Promise<PgResult> = client.query.bind(client) as never;
+    client.query = ((asked: PgQuery | string, ...more: readonly unknown[]) => {
+      if (typeof asked === "string") return query(asked, ...more);
+      return instead(asked, (changed = asked) => query(changed, ...more), client as unknown as Connection);
+    }) as never;
+  });
+}
+
+/** Secrets, by default over a pool of their own, as on another machine; closed after the test. */
+export function secretsIn(options: PostgresSecretsOptions, database: string | PgPool = newPool()): SecretStore {
+  const secrets = postgresSecrets(database, options);
+  onTestFinished(() => secrets.close());
+  return secrets;
 }
 
 /** One statement of the superuser, on a connection of its own. */

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { Effect, InboxStore } from "../../src/inbox/store.ts";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
-import { settle } from "./desk.ts";
+import { SETTLED, settle } from "./desk.ts";
 import { sql } from "./place.ts";
 import { pagesOf, type Run, scannedIn, toldPool } from "./told-plans.ts";
 
@@ -13,6 +13,7 @@ const ROWS = 100_000;
 /** Pages of 8 KiB. A scan of the smallest index over all rows reads more. */
 const MOST_PAGES = 220;
 const BATCH = 20;
+const CLIENT = { apiClientId: "client" };
 /** Longer than the test takes, and no longer than a wait of the inbox. */
 const WAIT_MS = 3_600_000;
 
@@ -52,6 +53,13 @@ describe("with 100,000 events", () => {
 
   const events = (name: string, sequence = 1) =>
     Array.from({ length: BATCH }, (_, index) => event(`${name}${index + 1}`, sequence));
+  const complete = async (name: string, effects: readonly Effect<PgClient>[]) => {
+    await store.step(turn<PgClient>({ accepts: events(name) }));
+    const { leases } = await store.step(turn<PgClient>({ claim: { limit: BATCH } }));
+    expect(leases).toHaveLength(BATCH);
+    const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects }) as const);
+    expect(await settle(store, ...settles)).toEqual(leases.map(() => SETTLED));
+  };
   const operations: readonly (readonly [string, () => Promise<unknown>])[] = [
     ["accepts of new messages", () => store.step(turn<PgClient>({ accepts: events("new") }))],
     ["accepts of new messages that wait", () => store.step(turn<PgClient>({ accepts: events("later", 2) }))],
@@ -59,33 +67,11 @@ describe("with 100,000 events", () => {
     ["duplicates", () => store.step(turn<PgClient>({ accepts: events("old", 1) }))],
     ["claims", () => store.step(turn<PgClient>({ claim: { limit: 2 * BATCH } }))],
     ["claims of an expired lease", () => store.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }))],
+    ["completions", () => complete("done", [])],
+    ["completions with declared effects", () => complete("declared", [{ text: "select 1", values: [] }])],
     [
-      "completions",
-      async () => {
-        await store.step(turn<PgClient>({ accepts: events("done") }));
-        const { leases } = await store.step(turn<PgClient>({ claim: { limit: BATCH } }));
-        expect(leases).toHaveLength(BATCH);
-        const settles = leases.map((lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const);
-        await store.step(turn<PgClient>({ settles }));
-      },
-    ],
-    [
-      "completions with effects, declared and as functions",
-      async () => {
-        const effects: readonly Effect<PgClient>[] = [
-          { text: "select 1", values: [] },
-          (client: PgClient) => client.query("select 1"),
-        ];
-        for (const effect of effects) {
-          await store.step(turn<PgClient>({ accepts: events(`effects ${typeof effect}`) }));
-          const { leases } = await store.step(turn<PgClient>({ claim: { limit: BATCH } }));
-          expect(leases).toHaveLength(BATCH);
-          const settles = leases.map(
-            (lease) => ({ kind: "complete", lease, outcome: "handled", effects: [effect] }) as const,
-          );
-          expect(new Set((await settle(store, ...settles)).map(({ status }) => status))).toEqual(new Set(["settled"]));
-        }
-      },
+      "completions with effects that are functions",
+      () => complete("functions", [(client) => client.query("select 1")]),
     ],
     ["the time until a lane is due", () => store.nextDue()],
     ["what is pending", () => store.find({ states: ["pending"], limit: BATCH })],
@@ -94,12 +80,9 @@ describe("with 100,000 events", () => {
     ["the events of a message", () => store.find({ messageId: "old77", limit: BATCH })],
     ["one lane", () => store.lane({ apiClientId: "client", tag: "outbound", messageId: "old77" })],
     ["lanes that are blocked", () => store.findLanes({ statuses: ["blocked"], limit: 10 })],
-    [
-      "lanes in backoff, of a client",
-      () => store.findLanes({ statuses: ["backoff"], apiClientId: "client", limit: 10 }),
-    ],
+    ["lanes in backoff, of a client", () => store.findLanes({ ...CLIENT, statuses: ["backoff"], limit: 10 })],
     ["the newest lanes", () => store.findLanes({ limit: 10 })],
-    ["the newest events of a client", () => store.find({ apiClientId: "client", limit: 10 })],
+    ["the newest events of a client", () => store.find({ ...CLIENT, limit: 10 })],
     ["the newest events of a type", () => store.find({ eventType: "message.sent", limit: 10 })],
     ["events of a client that is not known", () => store.find({ apiClientId: "none", limit: 10 })],
     ["the counters", () => store.stats()],

@@ -4,11 +4,6 @@ import { inject, onTestFinished } from "vitest";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { PgBouncer } from "./pgbouncer.ts";
 
-export interface Pooler {
-  /** To connect to instead of the server. */
-  readonly url: string;
-}
-
 export interface PoolerOptions {
   /**
    * Which free connection of the server a transaction gets: the one that was used `last`, as PgBouncer chooses, or each `next` one in turn, which
@@ -97,7 +92,7 @@ export async function startPooler({
   servers = 3,
   pid = "invented",
   mode = "transaction",
-}: PoolerOptions = {}): Promise<Pooler> {
+}: PoolerOptions = {}): Promise<{ readonly url: string }> {
   const free: Far[] = [];
   const waiting: ((far: Far) => void)[] = [];
   const sockets = new Set<Socket>();
@@ -187,7 +182,9 @@ export async function startPooler({
 }
 
 /** PgBouncer in front of the tests' server, until the test ends. */
-export async function startPgBouncer(settings: Readonly<Record<string, string>> = {}): Promise<Pooler> {
+export async function startPgBouncer(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<{ readonly url: string }> {
   const bouncer = await PgBouncer.start(inject("postgresUrl"), settings);
   onTestFinished(() => bouncer.stop());
   return bouncer;

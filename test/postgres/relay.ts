@@ -3,6 +3,7 @@
 import { connect as connectTo, createServer, type Server, type Socket } from "node:net";
 import { inject, onTestFinished } from "vitest";
 import type { PgClient, PgResult } from "../../src/stores/postgres.ts";
+import type { Connection } from "./place.ts";
 
 export interface Relay {
   readonly url: string;
@@ -18,9 +19,6 @@ export interface Relay {
   /** How many connections lead to this server. */
   connectionsTo(url: string): number;
 }
-
-/** What pg has beside what the store takes of it. */
-type Connection = PgClient & { readonly connection: { readonly stream: Socket } };
 
 /** Asks in the one moment in which the socket is closed and pg has not heard of it, so that the write itself fails: with `EPIPE`. */
 export function askClosed(relay: Relay, client: PgClient, ask: () => Promise<PgResult>): Promise<PgResult> {

@@ -4,17 +4,20 @@ import { postgresSecrets } from "../../src/stores/postgres.ts";
 import { expectALife, sceneOf } from "../cli/secrets-scene.ts";
 import { newSchema } from "./place.ts";
 
-it("adopts, rotates and tells how it stands in Postgres, and prints no secret", async () => {
-  const url = inject("postgresUrl");
+function secretsScene() {
   const schema = newSchema();
-  await expectALife(sceneOf(url, (keyFile) => postgresSecrets(url, { schema, keyFile }), ["--schema", schema]));
+  return sceneOf(inject("postgresUrl"), (keyFile) => postgresSecrets(inject("postgresUrl"), { schema, keyFile }), [
+    "--schema",
+    schema,
+  ]);
+}
+
+it("adopts, rotates and tells how it stands in Postgres, and prints no secret", async () => {
+  await expectALife(secretsScene());
 });
 
 it("makes no schema but to adopt", async () => {
-  const url = inject("postgresUrl");
-  const schema = newSchema();
-  const { run } = sceneOf(url, (keyFile) => postgresSecrets(url, { schema, keyFile }), ["--schema", schema]);
-  const { code, errors } = await run("status");
+  const { code, errors } = await secretsScene().run("status");
   expect([code, errors]).toEqual([expect.any(Number), expect.stringMatching(/^error: /)]);
   expect(code).toBeGreaterThan(0);
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { PgClient, PgPool } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
-import { ask, complete, leases, openAt, openDesk, openDeskOn, settle } from "./desk.ts";
+import { ask, complete, failed, leases, openAt, openDesk, openHandling, SETTLED, settle, UNFINISHED } from "./desk.ts";
 import { scene } from "./interleavings-scene.ts";
 import { newPool, sql, until } from "./place.ts";
 
@@ -16,39 +16,36 @@ function gate() {
   return { opened, open };
 }
 
-const accepted = (outcome: string) => [{ outcome }];
+const ACCEPTED = { outcome: "accepted" };
 
 describe("an effect that waits", () => {
   it("holds up no delivery, of its own message neither, in its process and in others (I9)", async () => {
-    const { store, schema, notes, write } = await openDesk();
+    const { store, schema, leases, ask, settle, notes, write } = await openDesk();
     const other = await openAt(schema);
-    const [lease] = await leases(store, "m");
+    const [lease] = await leases("m");
     const { opened, open } = gate();
     const waits = complete(lease, write("before"), () => opened);
-    expect(await ask(store, waits)).toEqual([{ status: "unfinished" }]);
+    expect(await ask(waits)).toEqual([UNFINISHED]);
     for (const [index, process] of [store, other].entries()) {
       const accepts = [event("m", 2 + index), event(`another ${index}`)];
-      expect((await process.step(turn<PgClient>({ accepts }))).accepted).toMatchObject([
-        ...accepted("accepted"),
-        ...accepted("accepted"),
-      ]);
+      expect((await process.step(turn<PgClient>({ accepts }))).accepted).toMatchObject([ACCEPTED, ACCEPTED]);
     }
-    expect(await ask(store, waits)).toEqual([{ status: "unfinished" }]);
+    expect(await ask(waits)).toEqual([UNFINISHED]);
     open();
-    expect(await settle(store, waits)).toEqual([{ status: "settled" }]);
+    expect(await settle(waits)).toEqual([SETTLED]);
     expect(await notes()).toEqual(["before"]);
     expect(await store.stats()).toMatchObject({ counters: { handled: 1 }, gauges: { pending: 4 } });
   });
 
   it("leaves a connection for deliveries, however many there are of its kind", async () => {
-    const { store } = await openDesk({ max: 3 });
-    const held = await leases(store, "a", "b", "c", "d");
+    const { store, leases, ask, settle } = await openDesk(newPool({ max: 3 }));
+    const held = await leases("a", "b", "c", "d");
     const { opened, open } = gate();
     const waiting = held.map((lease) => complete(lease, () => opened));
-    expect((await ask(store, ...waiting)).map(({ status }) => status)).toEqual(Array(4).fill("unfinished"));
-    expect((await store.step(turn<PgClient>({ accepts: [event("m")] }))).accepted).toMatchObject(accepted("accepted"));
+    expect(await ask(...waiting)).toEqual(waiting.map(() => UNFINISHED));
+    expect((await store.step(turn<PgClient>({ accepts: [event("m")] }))).accepted).toMatchObject([ACCEPTED]);
     open();
-    expect((await settle(store, ...waiting)).map(({ status }) => status)).toEqual(Array(4).fill("settled"));
+    expect(await settle(...waiting)).toEqual(waiting.map(() => SETTLED));
   });
 
   it("is taken back when another worker has recovered its lease meanwhile (I3)", async () => {
@@ -60,7 +57,7 @@ describe("an effect that waits", () => {
     await ask(store, slow);
     await sql(`update ${schema}.lane set ready_at = 0`);
     const { leases: recovered } = await other.step(turn<PgClient>({ claim: { limit: 1, mode: "recover" } }));
-    expect(await settle(other, complete(recovered[0], write("quick")))).toEqual([{ status: "settled" }]);
+    expect(await settle(other, complete(recovered[0], write("quick")))).toEqual([SETTLED]);
     open();
     expect(await settle(store, slow)).toEqual([{ status: "lost" }]);
     expect(await notes()).toEqual(["quick"]);
@@ -68,27 +65,31 @@ describe("an effect that waits", () => {
 
   it("fails after ten seconds, and the server takes back what it wrote", async () => {
     const clock = createFakeClock();
-    const { store, schema, notes, write } = await openDeskOn(newPool({ application_name: "slow" }), { clock });
-    const [lease] = await leases(store, "m");
+    const { schema, lease, ask, settle, end, notes, write } = await openHandling(
+      newPool({ application_name: "slow" }),
+      {
+        clock,
+      },
+    );
     let lent: PgClient | null = null;
     const hangs = complete(lease, write("hung"), (client) => {
       lent = client;
       return new Promise(() => {});
     });
-    const first = ask(store, hangs);
+    const first = ask(hangs);
     await until(() => lent !== null);
     await clock.advance(100);
-    expect(await first).toEqual([{ status: "unfinished" }]);
+    expect(await first).toEqual([UNFINISHED]);
     await clock.advance(9_899);
-    expect(await ask(store, hangs)).toEqual([{ status: "unfinished" }]);
+    expect(await ask(hangs)).toEqual([UNFINISHED]);
     await clock.advance(1);
-    expect(await settle(store, hangs)).toMatchObject([{ status: "effect_failed", error: { code: "handler_timeout" } }]);
+    expect(await settle(hangs)).toMatchObject([failed({ code: "handler_timeout" })]);
     expect(() => (lent as PgClient | null)?.query("select 1")).toThrow(/effect has ended/);
     const open =
       "select pid from pg_stat_activity where application_name = 'slow' and state like 'idle in transaction%'";
     await until(async () => (await sql(open)).length === 0);
     expect(await notes()).toEqual([]);
-    expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
+    expect(await end(write("later"))).toEqual([SETTLED]);
     expect(await sql(`select attempts from ${schema}.event`)).toEqual([{ attempts: 1 }]);
   });
 
@@ -102,43 +103,39 @@ describe("an effect that waits", () => {
       on: (name, listener) => inner.on(name, listener),
       connect: (callback) => (isGone ? callback(unreachable, undefined) : inner.connect(callback)),
     };
-    const { store, notes, write } = await openDeskOn(pool, { clock });
-    const [lease] = await leases(store, "m");
+    const { lease, ask, settle, notes, write } = await openHandling(pool, { clock });
     const effect = async (client: PgClient) => {
       await write("m")(client);
       if (isGone) return;
       isGone = true;
       await new Promise(() => {});
     };
-    const first = ask(store, complete(lease, effect)).catch((error: unknown) => error);
+    const first = ask(complete(lease, effect)).catch((error: unknown) => error);
     await until(() => isGone);
     await clock.advance(10_000);
     expect(await first).toMatchObject({ code: "store_unavailable" });
     isGone = false;
     const again = complete(lease, write("m"));
-    expect(await settle(store, again)).toEqual([{ status: "settled" }]);
+    expect(await settle(again)).toEqual([SETTLED]);
     expect(await notes()).toEqual(["m"]);
   });
 
   it("fails when a statement takes longer than it waits for an answer", async () => {
-    const { store, write, notes } = await openDesk();
-    const [lease] = await leases(store, "m");
+    const { end, notes, write } = await openHandling();
     const slow = (client: PgClient) => client.query({ text: "select pg_sleep(0.2)", query_timeout: 20 });
-    expect(await settle(store, complete(lease, slow))).toMatchObject([
-      { status: "effect_failed", error: { code: "handler_timeout" } },
-    ]);
-    expect(await settle(store, complete(lease, write("later")))).toEqual([{ status: "settled" }]);
+    expect(await end(slow)).toMatchObject([failed({ code: "handler_timeout" })]);
+    expect(await end(write("later"))).toEqual([SETTLED]);
     expect(await notes()).toEqual(["later"]);
   });
 });
 
 describe("an effect that has not begun when its store closes", () => {
   it("does not begin, though others are waited for", async () => {
-    const { store, notes, write } = await openDesk({ max: 3 });
-    const held = await leases(store, "a", "b", "c");
+    const { store, leases, ask, notes, write } = await openDesk(newPool({ max: 3 }));
+    const held = await leases("a", "b", "c");
     const { opened, open } = gate();
     const waiting = held.map((lease, index) => complete(lease, write(`${index}`), () => opened));
-    expect((await ask(store, ...waiting)).map(({ status }) => status)).toEqual(Array(3).fill("unfinished"));
+    expect(await ask(...waiting)).toEqual(waiting.map(() => UNFINISHED));
     const closed = store.close();
     open();
     await closed;
@@ -146,14 +143,13 @@ describe("an effect that has not begun when its store closes", () => {
   });
 
   it("is not waited for while it pauses after an outage", async () => {
-    const { store, notes, write } = await openDeskOn(newPool({ max: 1 }), { clock: createFakeClock() });
-    const [lease] = await leases(store, "m");
+    const { store, lease, ask, notes, write } = await openHandling(newPool({ max: 1 }), { clock: createFakeClock() });
     const breaks = (client: PgClient) => client.query("select pg_terminate_backend(pg_backend_pid())");
     const broken = complete(lease, write("m"), breaks);
-    for (const _time of [1, 2]) expect(await ask(store, broken)).toEqual([{ status: "unfinished" }]);
-    const third = ask(store, broken);
+    for (const _time of [1, 2]) expect(await ask(broken)).toEqual([UNFINISHED]);
+    const third = ask(broken);
     await store.close();
-    expect(await third).toEqual([{ status: "unfinished" }]);
+    expect(await third).toEqual([UNFINISHED]);
     expect(await notes()).toEqual([]);
   });
 });
@@ -163,32 +159,30 @@ describe("the server's limits", () => {
 
   /** As an effect finds them, and as the statements after it do. */
   async function limits(options: string): Promise<unknown[]> {
-    const { store, schema } = await openDesk({ options });
+    const { schema, end } = await openHandling(newPool({ options }));
     await sql(`create table ${schema}.limits (during text[], after text[]);
       create function ${schema}.look() returns trigger language plpgsql as $$ begin
         update ${schema}.limits set after = array[${LIMITS.map((name) => `current_setting('${name}')`)}]; return new; end $$;
       create trigger look after update on ${schema}.event for each row execute function ${schema}.look()`);
-    const [lease] = await leases(store, "m");
     const look = (client: PgClient) =>
       client.query(`insert into ${schema}.limits select array[${LIMITS.map((name) => `current_setting('${name}')`)}]`);
-    expect(await settle(store, complete(lease, look))).toEqual([{ status: "settled" }]);
+    expect(await end(look)).toEqual([SETTLED]);
     const [row] = await sql(`select during, after from ${schema}.limits`);
     return [row?.during, row?.after];
   }
 
-  it("end what a process that is gone or stands still has left, also within a statement", async () => {
-    expect(await limits("")).toEqual([
+  const OWN = LIMITS.map((name, index) => `-c ${name}=${7 + index}s`).join(" ");
+
+  it.each([
+    [
+      "end what a process that is gone or stands still has left, also within a statement",
+      "",
       ["10s", "10s"],
       ["0", "10s"],
-    ]);
-  });
-
-  it("stand where the role has its own", async () => {
-    const options = LIMITS.map((name, index) => `-c ${name}=${7 + index}s`).join(" ");
-    expect(await limits(options)).toEqual([
-      ["7s", "8s"],
-      ["7s", "8s"],
-    ]);
+    ],
+    ["stand where the role has its own", OWN, ["7s", "8s"], ["7s", "8s"]],
+  ])("%s", async (_what, options, during, after) => {
+    expect(await limits(options)).toEqual([during, after]);
   });
 });
 

@@ -4,9 +4,9 @@ import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
 import { outbound } from "../receiver/events.ts";
 import { createSealing, SLOTS } from "../stores/sqlite-secrets-place.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
-import { newPool, serve, sql, until } from "./place.ts";
+import { openAt } from "./desk.ts";
+import { newPool, secretsIn, serve, sql, until } from "./place.ts";
 import { makeRelay, type Relay } from "./relay.ts";
-import { secretsIn } from "./secrets-place.ts";
 import { type PostgresServer, startPostgres, startStandby } from "./server.ts";
 
 let primary: PostgresServer;
@@ -68,9 +68,7 @@ describe("an address that leads to a standby for a while", () => {
 
   it("reads nothing from it, which may be behind for any time", async () => {
     const relay = await startRelay();
-    const store = postgresStore(newPool({ connectionString: relay.url }), { schema: "reads", listen: false });
-    await store.open(contextOf());
-    onTestFinished(() => store.close());
+    const store = await openAt("reads", newPool({ connectionString: relay.url }));
     failOver(relay);
     await expect(store.stats()).rejects.toMatchObject({ code: "store_unavailable" });
     await expect(store.stats()).rejects.toMatchObject(refused);

@@ -2,24 +2,22 @@
 import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
-import type { Clock } from "../../src/internal/clock.ts";
-import { systemClock } from "../../src/internal/clock.ts";
+import { type Clock, systemClock } from "../../src/internal/clock.ts";
 import { type PgClient, type PostgresStoreOptions, postgresStore } from "../../src/stores/postgres.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { outbound } from "../receiver/events.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
-import { newPool, newSchema, serve, sql, until } from "./place.ts";
+import { ask, complete } from "./desk.ts";
+import { newPool, newSchema, sql, until } from "./place.ts";
 
 type Store = InboxStore<PgClient>;
 
 interface Wish extends PostgresStoreOptions {
   readonly clock?: Clock;
-  readonly max?: number;
 }
 
 /** A store of another process, as far as the server can tell. */
-async function openStore(schema: string, { clock = systemClock, max = 4, ...options }: Wish = {}): Promise<Store> {
-  const pool = newPool({ max, application_name: schema });
+async function openStore(schema: string, { clock = systemClock, ...options }: Wish = {}): Promise<Store> {
+  const pool = newPool({ application_name: schema });
   const store = postgresStore(pool, { schema, ...options });
   await store.open(contextOf({ clock }));
   onTestFinished(() => store.close());
@@ -73,23 +71,7 @@ describe("onWake()", () => {
     await until(() => wakes.count > before, 2_000);
   });
 
-  it("lets a worker handle what another process accepted, at once", async () => {
-    const schema = newSchema();
-    const front = await serve(postgresStore(newPool(), { schema }));
-    const back = await serve(postgresStore(newPool({ application_name: schema }), { schema }));
-    let handledAt = 0;
-    back.receiver.onAny(() => {
-      handledAt = performance.now();
-    });
-    await back.receiver.start();
-    await until(isListening(schema));
-    expect(await front.post(outbound("queued"))).toBe(200);
-    const acceptedAt = performance.now();
-    await until(() => handledAt > 0);
-    expect(handledAt - acceptedAt).toBeLessThan(900);
-  });
-
-  it("notifies 50 ms later, in a transaction of its own, and once for all that came meanwhile", async () => {
+  it("notifies 50 ms later, once for all that came meanwhile: of events, of their ends, and of what an operator does", async () => {
     const schema = newSchema();
     const clock = createFakeClock();
     const store = await openStore(schema, { clock });
@@ -102,51 +84,13 @@ describe("onWake()", () => {
     await until(() => heard.count > 0);
     await heard.ping();
     expect(heard.count).toBe(1);
-  });
-
-  it("tells before it closes what it has not told yet, also without listening", async () => {
-    const schema = newSchema();
-    const store = await openStore(schema, { clock: createFakeClock(), listen: false });
-    const heard = await listenTo(schema);
-    await accept(store, "m");
-    await store.close();
-    await heard.ping();
-    expect(heard.count).toBe(1);
-  });
-
-  it("notifies of what an operator did as well", async () => {
-    const clock = createFakeClock();
-    const schema = newSchema();
-    const store = await openStore(schema, { clock });
-    const heard = await listenTo(schema);
-    const notified = async (work: Promise<unknown>) => {
-      const before = heard.count;
-      await work;
-      await clock.advance(50);
-      await until(() => heard.count > before);
-    };
-    const { leases } = await store.step(
-      turn<PgClient>({ accepts: [event("m"), event("gap", 3)], claim: { limit: 1 } }),
-    );
-    const failure = { code: "e", message: "", durationMs: 1 };
-    const settles = leases.map((lease) => ({ kind: "dead", lease, failure, onDead: "block" }) as const);
-    const slot = { reason: "r", slot: "current", signer: "s", scope: "any", signedAt: 1, trace: null };
-    const quarantines = [{ ...slot, digest: Buffer.alloc(32), raw: Buffer.from("{") }];
-    await notified(store.step(turn<PgClient>({ settles, quarantines })));
-    const [gap] = (await store.find({ limit: 1 })).items;
-    const [dead, quarantine] = [
-      leases[0] ?? expect.fail(),
-      (await store.findQuarantined({ limit: 1 })).items[0]?.id ?? 0,
-    ];
-    for (const act of [
-      { kind: "release_gap", lane: gap?.laneId ?? 0 },
-      { kind: "unblock", lane: dead.lane },
-      { kind: "replay", event: dead.event },
-      { kind: "discard", event: dead.event },
-      { kind: "replay_quarantined", quarantine, event: event("q") },
-    ] as const) {
-      await notified(store.act(act, "operator").then((result) => expect(result).toMatchObject({ ok: true })));
-    }
+    const [lease] = (await store.step(turn<PgClient>({ claim: { limit: 1 } }))).leases;
+    await ask(store, complete(lease));
+    await clock.advance(50);
+    await until(() => heard.count === 2);
+    expect(await store.act({ kind: "discard", event: 2 }, "operator")).toMatchObject({ ok: true });
+    await clock.advance(50);
+    await until(() => heard.count === 3);
   });
 
   it("listens again after its connection was lost, and looks by itself meanwhile", async () => {
@@ -184,7 +128,7 @@ describe("onWake()", () => {
     expect([quiet.count, listening.count]).toEqual([5, 2]);
   });
 
-  it("calls each listener until it is stopped, and holds no connection for nobody", async () => {
+  it("calls each listener until it is stopped or the store is closed, and holds no connection for nobody", async () => {
     const schema = newSchema();
     const clock = createFakeClock();
     const store = await openStore(schema, { clock });
@@ -202,27 +146,20 @@ describe("onWake()", () => {
     await until(isListening(schema));
     await clock.advance(5_000);
     expect(third.count).toBeGreaterThan(0);
-  });
-
-  it("calls nobody after the store was closed, and stopping then is harmless", async () => {
-    const schema = newSchema();
-    const clock = createFakeClock();
-    const store = await openStore(schema, { clock });
-    const wakes = countWakes(store);
-    await until(isListening(schema));
     await store.close();
     await until(async () => (await listeners(schema)).length === 0);
-    const before = wakes.count;
-    wakes.stop();
+    const last = third.count;
+    // Harmless by then.
+    third.stop();
     await clock.advance(60_000);
-    expect(wakes.count).toBe(before);
+    expect(third.count).toBe(last);
   });
 });
 
 describe("close()", () => {
-  it("waits for an act and a turn under way, and tells of both", async () => {
+  it("waits for an act and a turn under way, and tells of both, also without listening", async () => {
     const schema = newSchema();
-    const store = await openStore(schema, { clock: createFakeClock() });
+    const store = await openStore(schema, { clock: createFakeClock(), listen: false });
     const heard = await listenTo(schema);
     await accept(store, "m");
     const underWay = [accept(store, "n"), store.act({ kind: "discard", event: 1 }, "operator")];

@@ -83,14 +83,6 @@ describe("the events that came late", () => {
 });
 
 describe("the share of refused deliveries", () => {
-  it("counts what is new since the first look, of old processes and of new ones", () => {
-    const memory = memoryAfter(
-      { now: 0, processes: [process("a", 0, 900)] },
-      { now: 10_000, processes: [process("a", 10, 900), process("b", 0, 30)] },
-    );
-    expect(shareOf(memory, 10_000)).toBe(0.75);
-  });
-
   it("forgets deliveries after 5 minutes", () => {
     const memory = memoryAfter({ now: 0 }, { now: 10_000, processes: [process("a", 0, 30)] });
     expect(shareOf(memory, 5 * MINUTE)).toBe(1);

@@ -1,7 +1,5 @@
 /** Alerts of a receiver: when they begin and end, from one process of all, repeated with their id until they are taken. */
-import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import {
   type Alert,
@@ -14,7 +12,8 @@ import {
 import { github, slack } from "../../src/presets/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { deferred, HOUR, MINUTE, memoryBench, newInboxFile, SECRET, sqliteBench, until } from "./bench.ts";
+import { listenOnLoopback } from "../support/loopback.ts";
+import { type Bench, deferred, HOUR, MINUTE, memoryBench, newInboxFile, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound } from "./events.ts";
 
 const ALERT_SECRET = "the-secret-of-alerts-32-bytes-ok";
@@ -40,8 +39,7 @@ function failing() {
 /** A started receiver whose handlers fail, and that reports its dead letters. */
 async function deadLetters({ to, when = { deadLetters: 1 } }: Pick<AlertOptions, "to"> & Partial<AlertOptions>) {
   const bench = sqliteBench({ alerts: { to, when } });
-  bench.receiver.onAny(failing);
-  await bench.receiver.start();
+  await bench.receiver.onAny(failing).start();
   const fail = async (messageId: string) => {
     await bench.deliver(inbound({ messageId }));
     await until(async () => (await bench.receiver.inbox.stats()).gauges.dead > 0);
@@ -75,30 +73,6 @@ describe("alerts", () => {
     expect(tried.map(({ id }) => id)).toEqual([`${tried[0]?.episode}:began`, `${tried[0]?.episode}:ended`]);
     await clock.advance(HOUR);
     expect(tried).toHaveLength(2);
-  });
-
-  it("comes from one process of all, with the same id from another if the first fails", async () => {
-    const clock = createFakeClock();
-    const file = newInboxFile();
-    const one = destination();
-    const other = destination();
-    const benches = [one, other].map(({ to }) =>
-      sqliteBench({ clock, alerts: { to, when: { deadLetters: 1 } } }, file),
-    );
-    for (const { receiver } of benches) await receiver.onAny(failing).start();
-    const [first] = benches;
-    await first?.deliver(inbound());
-    await until(async () => (await first?.receiver.inbox.stats())?.gauges.dead === 1);
-    one.state.isDown = true;
-    other.state.isDown = true;
-    await clock.advance(2 * LOOK);
-    expect(one.tried.length + other.tried.length).toBe(2);
-    one.state.isDown = false;
-    other.state.isDown = false;
-    await clock.advance(HOUR);
-    const all = [...one.tried, ...other.tried];
-    expect(all).toHaveLength(3);
-    expect(new Set(all.map((alert) => JSON.stringify(alert))).size).toBe(1);
   });
 
   it("repeats a failed message as it was, with growing waits, and logs each failure without the address", async () => {
@@ -319,21 +293,19 @@ async function server() {
       response.writeHead(state.status, { location: "/elsewhere" }).end();
     });
   });
-  http.listen(0, "127.0.0.1");
-  await once(http, "listening");
+  const url = `http://127.0.0.1:${await listenOnLoopback(http)}/hook/T0K3N`;
   onTestFinished(() => void http.close());
-  const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/hook/T0K3N`;
   return { got, state, url };
 }
 
 describe("alerts to a URL", () => {
   /** Lets real time pass for the request, and fake time for the looks. */
-  async function postedTo(alerts: AlertOptions, isThere: () => boolean) {
+  async function postedTo(alerts: AlertOptions, isThere: (bench: Pick<Bench<unknown>, "codes">) => boolean) {
     const bench = sqliteBench({ name: "shop & co", alerts });
     await bench.receiver.onAny(failing).start();
     await bench.deliver(inbound());
     await bench.clock.advance(LOOK);
-    await expect.poll(isThere).toBe(true);
+    await expect.poll(() => isThere(bench)).toBe(true);
     return bench;
   }
 
@@ -384,13 +356,8 @@ describe("alerts to a URL", () => {
   });
 
   it("say the network's code where nobody answers", async () => {
-    const bench = sqliteBench({
-      alerts: { to: "http://127.0.0.1:1/", secret: ALERT_SECRET, when: { deadLetters: 1 } },
-    });
-    await bench.receiver.onAny(failing).start();
-    await bench.deliver(inbound());
-    await bench.clock.advance(LOOK);
-    await expect.poll(() => bench.codes().includes("alert_not_sent")).toBe(true);
+    const alerts = { to: "http://127.0.0.1:1/", secret: ALERT_SECRET, when: { deadLetters: 1 } };
+    const bench = await postedTo(alerts, ({ codes }) => codes().includes("alert_not_sent"));
     const line = bench.log.find(({ fields }) => fields.code === "alert_not_sent");
     expect(line?.fields).toMatchObject({
       to: "127.0.0.1:1",

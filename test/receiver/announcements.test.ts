@@ -24,8 +24,11 @@ describe("a conflict", () => {
     expect(notices).toEqual([]);
     await deliver(outbound("queued", { to: "+15550100009" }));
     await until(() => notices.length === 1);
+    await deliver(outbound("queued", { to: "+15550100009" }));
+    await until(() => notices.length === 2);
     const lane = { apiClientId: "apc_1", tag: "outbound", messageId: "msg_1" };
-    expect(notices).toEqual([{ eventId: 1, eventType: "message.queued", sequence: 1, lane }]);
+    const notice = { eventId: 1, eventType: "message.queued", sequence: 1, lane };
+    expect(notices).toEqual([notice, notice]);
     expect(line(log, "carried other content")).toMatchObject({ level: "warn", fields: IDS });
     expect(JSON.stringify(log)).not.toContain("5550100009");
   });

@@ -1,10 +1,24 @@
-/** Work on many events of an inbox: dead letters by error, and replaying or discarding all that match. */
+/** Work on many events of an inbox: dead letters by error, and replaying or discarding all that match, at a rate. */
 import { beforeEach, describe, expect, it } from "vitest";
-import type { BulkProgress, ReplayCounts } from "../../src/index.ts";
+import {
+  type BulkProgress,
+  type LaneStatus,
+  PermanentError,
+  type Receiver,
+  type ReplayCounts,
+} from "../../src/index.ts";
+import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { idleTurns, memoryBench, until } from "./bench.ts";
+import { DAY, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
 import { BulkScene } from "./bulk-scene.ts";
 import { inbound, outbound } from "./events.ts";
+
+/** A clock whose timers, as those of Node.js, take whole milliseconds and one at least. */
+function tickingClock() {
+  const clock = createFakeClock();
+  const setTimeout = (callback: () => void, ms: number) => clock.setTimeout(callback, Math.max(1, Math.trunc(ms)));
+  return { ...clock, setTimeout };
+}
 
 const NOTHING = { in_progress: 0, body_pruned: 0, not_found: 0, wrong_state: 0 };
 
@@ -14,6 +28,28 @@ beforeEach(() => {
 });
 
 describe("inbox.groupByError()", () => {
+  it("tells when the first and the last of a group became dead letters, not when they came", async () => {
+    const { receiver, deliver, clock } = sqliteBench();
+    const startAt = clock.now();
+    receiver.onAny((_, ctx) => {
+      throw new PermanentError(`No order ${ctx.meta.eventId ** 8}`);
+    });
+    const dead = (count: number) => until(async () => (await receiver.inbox.stats()).gauges.dead === count);
+    await deliver(inbound({ messageId: "one" }));
+    await clock.advance(5_000);
+    await receiver.start();
+    await dead(1);
+    for (const [index, messageId] of ["two", "three"].entries()) {
+      await clock.advance(1_000);
+      await deliver(inbound({ messageId }));
+      await dead(index + 2);
+    }
+    const [group, ...others] = await receiver.inbox.groupByError();
+    expect(group).toMatchObject({ error: "No order #", count: 3, exampleId: 3 });
+    expect([group?.oldestAt, group?.newestAt]).toEqual([startAt + 5_000, startAt + 7_000]);
+    expect(others).toEqual([]);
+  });
+
   it("counts dead letters that failed alike, whatever numbers their errors tell", async () => {
     await scene.dead(3);
     await scene.bench.clock.advance(1_000);
@@ -146,22 +182,6 @@ describe("inbox.replayAll()", () => {
     expect(await scene.inbox.audit()).toEqual([]);
   });
 
-  it("leaves alone what somebody else acted on meanwhile", async () => {
-    await scene.dead(3);
-    scene.mended = true;
-    const onProgress = async ({ done }: { done: number }) => {
-      if (done !== 1) return;
-      await scene.inbox.replay(5);
-      await scene.settled();
-    };
-    const counts = scene.inbox.replayAll({}, { ratePerSecond: 1, onProgress });
-    await idleTurns(100);
-    await scene.bench.clock.advance(2_000);
-    expect(await counts).toEqual({ ...NOTHING, replayed: 2, superseded: 0, wrong_state: 1 });
-    await scene.settled();
-    expect(scene.handled.sort()).toEqual(["msg_1 2", "msg_2 2", "msg_3 2"]);
-  });
-
   it("hands nothing out twice that somebody else replayed meanwhile, though it is again as it was found", async () => {
     await scene.dead(2);
     const replaying = scene.inbox.replayAll({}, { ratePerSecond: 1 });
@@ -181,13 +201,6 @@ describe("inbox.replayAll()", () => {
     expect(await scene.inbox.replayAll({}, { dryRun: true })).toEqual(expected);
     expect(await scene.inbox.replayAll()).toEqual(expected);
   });
-
-  it("replays other states when it is told which", async () => {
-    await scene.dead(1);
-    expect(await scene.inbox.replayAll({ states: ["done"], eventType: "message.queued" })).toMatchObject({
-      replayed: 1,
-    });
-  });
 });
 
 describe("inbox.discardAll()", () => {
@@ -201,17 +214,6 @@ describe("inbox.discardAll()", () => {
     expect(await scene.inbox.discardAll({}, { by: "ann" })).toEqual(expected);
     expect((await scene.inbox.stats()).gauges).toMatchObject({ dead: 0, pending: 1 });
     expect(await scene.inbox.discardAll({ states: ["pending"] })).toEqual({ ...NOTHING, discarded: 1 });
-  });
-
-  it("leaves an event alone that is being handled", async () => {
-    const { receiver, deliver } = memoryBench();
-    receiver.onAny(() => new Promise(() => {}));
-    await receiver.start();
-    void deliver(inbound());
-    await until(async () => (await receiver.inbox.stats()).gauges.pending === 1);
-    const expected = { ...NOTHING, discarded: 0, in_progress: 1 };
-    expect(await receiver.inbox.discardAll({ states: ["pending"] }, { dryRun: true })).toEqual(expected);
-    expect(await receiver.inbox.discardAll({ states: ["pending"] })).toEqual(expected);
   });
 
   it("foresees which event of a message a worker holds, and which wait", async () => {
@@ -230,21 +232,194 @@ describe("inbox.discardAll()", () => {
   });
 });
 
+describe("the order of bulk work", () => {
+  it("is message by message, and of a message by sequence, however the events came", async () => {
+    const { receiver, deliver } = sqliteBench();
+    await deliver(outbound("queued", { messageId: "one" }));
+    await deliver(outbound("queued", { messageId: "two" }));
+    await deliver(outbound("delivery", { messageId: "two" }));
+    await deliver(outbound("delivery", { messageId: "one" }));
+    await deliver(outbound("sent", { messageId: "one" }));
+    expect(await receiver.inbox.discardAll({ states: ["pending"] })).toEqual({ ...NOTHING, discarded: 5 });
+    const acts = (await receiver.inbox.audit()).map(({ detail }) => Number(/\d+/.exec(detail)?.[0]));
+    expect(acts.reverse()).toEqual([1, 5, 4, 2, 3]);
+  });
+});
+
+describe("upTo", () => {
+  it("leaves out what came after it, also beyond a page; without it all that matches is found", async () => {
+    const { receiver, deliver } = sqliteBench();
+    const messages = Array.from({ length: 1_004 }, (_, index) => inbound({ messageId: `m ${index}` }));
+    for (let n = 0; n < messages.length; n += 200)
+      await Promise.all(messages.slice(n, n + 200).map((message) => deliver(message)));
+    await receiver.inbox.discard(1);
+    const counted = async (wish: object) =>
+      (await receiver.inbox.discardAll({ states: ["pending"] }, { ...wish, dryRun: true })).discarded;
+    expect([await counted({ upTo: 4 }), await counted({ upTo: 1_003 }), await counted({})]).toEqual([3, 1_002, 1_003]);
+    const none = await receiver.inbox.replayAll({ states: ["done"] }, { upTo: 0, dryRun: true });
+    expect(none.replayed).toBe(0);
+  });
+});
+
+describe("skipSuperseded", () => {
+  it("takes no event for superseded by itself", async () => {
+    await scene.dead(1);
+    const wish = { skipSuperseded: true, dryRun: true } as const;
+    const counts = await scene.inbox.replayAll({ states: ["done"], messageId: "msg_1" }, wish);
+    expect(counts).toEqual({ ...NOTHING, replayed: 1, superseded: 0 });
+  });
+
+  it("takes an event for superseded when a later one was handled and is pruned, before another dead letter", async () => {
+    scene.failing.add("message.queued").delete("message.sent");
+    scene.failing.add("message.delivery");
+    const { clock, deliver, store, receiver } = scene.bench;
+    await receiver.start();
+    for (const type of ["queued", "sent", "delivery"] as const) await deliver(outbound(type, { messageId: "msg_1" }));
+    await scene.settled();
+    const wish = { skipSuperseded: true, dryRun: true } as const;
+    expect(await scene.inbox.replayAll({ states: ["dead"] }, wish)).toEqual({ ...NOTHING, replayed: 1, superseded: 1 });
+    clock.set(clock.now() + 40 * DAY);
+    await deliver(inbound());
+    const bodies = { handledBodiesMs: DAY, otherBodiesMs: 90 * DAY };
+    await store.prune({ ...bodies, identitiesMs: 30 * DAY, deadMs: 90 * DAY, batch: 500 });
+    expect(await scene.inbox.replayAll({ states: ["dead"] }, wish)).toEqual({ ...NOTHING, replayed: 1, superseded: 1 });
+  });
+
+  it("goes on past a message that was pruned meanwhile, and counts its event as not found", async () => {
+    await scene.dead(2);
+    const { clock, deliver, store } = scene.bench;
+    const replaying = scene.inbox.replayAll({}, { skipSuperseded: true, ratePerSecond: 1 });
+    await idleTurns(50);
+    clock.set(clock.now() + 200 * DAY);
+    await deliver(inbound());
+    await store.prune({ handledBodiesMs: 0, otherBodiesMs: 0, identitiesMs: 2 * DAY, deadMs: 2 * DAY, batch: 500 });
+    await clock.advance(1_000);
+    expect(await replaying).toEqual({ ...NOTHING, replayed: 1, superseded: 0, not_found: 1 });
+  });
+});
+
+describe("a dry run of discardAll()", () => {
+  /** Messages of which the handlers of one type never end. */
+  function stuckAt(eventType: string) {
+    const bench = memoryBench({ gapWait: "eager" });
+    const handle = (event: { readonly eventType: string }) =>
+      event.eventType === eventType ? new Promise<void>(() => {}) : undefined;
+    bench.receiver.onAny(handle).onLate(handle);
+    const dryRun = () => bench.receiver.inbox.discardAll({ states: ["pending"] }, { dryRun: true });
+    const leased = () =>
+      until(async () => (await bench.receiver.inbox.findLanes({ statuses: ["leased"] })).items.length === 1);
+    return { ...bench, dryRun, leased };
+  }
+
+  it("foresees that an event is being handled, behind one that was", async () => {
+    const { receiver, deliver, dryRun, leased } = stuckAt("message.sent");
+    await receiver.start();
+    await deliver(outbound("queued"));
+    void deliver(outbound("sent"));
+    await leased();
+    expect(await dryRun()).toEqual({ ...NOTHING, discarded: 0, in_progress: 1 });
+  });
+
+  it("foresees that a late event is being handled, before one that waits", async () => {
+    const { receiver, deliver, dryRun, leased } = stuckAt("message.queued");
+    await receiver.start();
+    await deliver(outbound("sent"));
+    void deliver(outbound("queued"));
+    await leased();
+    void deliver(outbound("delivery"));
+    await until(async () => (await receiver.inbox.stats()).gauges.pending === 2);
+    expect(await dryRun()).toEqual({ ...NOTHING, discarded: 1, in_progress: 1 });
+  });
+
+  it("foresees that a late event, which failed and is to be tried again, is not the one being handled", async () => {
+    const { receiver, deliver, clock } = sqliteBench({ gapWait: "eager" });
+    receiver.onAny(({ eventType }) => (eventType === "message.delivery" ? new Promise<void>(() => {}) : undefined));
+    receiver.onLate(() => Promise.reject(new Error("busy")));
+    await receiver.start();
+    const status = (name: LaneStatus) =>
+      until(async () => (await receiver.inbox.findLanes({ statuses: [name] })).items.length === 1, name);
+    await deliver(outbound("sent"));
+    await status("idle");
+    await deliver(outbound("queued"));
+    await status("backoff");
+    await deliver(outbound("delivery"));
+    await clock.advance(5_000);
+    await status("leased");
+    const foreseen = (eventType: string) =>
+      receiver.inbox.discardAll({ states: ["pending"], eventType }, { dryRun: true });
+    expect(await foreseen("message.queued")).toEqual({ ...NOTHING, discarded: 1 });
+    expect(await foreseen("message.delivery")).toEqual({ ...NOTHING, discarded: 0, in_progress: 1 });
+  });
+});
+
+describe("ratePerSecond", () => {
+  it("does not hurry after a store that was slow", async () => {
+    await scene.dead(3);
+    const { store, clock } = scene.bench;
+    const act = store.act.bind(store);
+    store.act = async (...asked) => {
+      await clock.advance(2_000);
+      store.act = act;
+      return act(...asked);
+    };
+    const done: number[] = [];
+    const onProgress = (progress: { done: number }) => done.push(progress.done);
+    const replaying = scene.inbox.replayAll({}, { ratePerSecond: 2, onProgress });
+    await idleTurns(50);
+    expect(done).toEqual([1, 2]);
+    await clock.advance(500);
+    expect(await replaying).toMatchObject({ replayed: 3 });
+  });
+
+  it.each([900, 5_000])("is reached at %i/s, whose acts are not timer ticks apart, and not passed", async (rate) => {
+    const scene = new BulkScene(tickingClock());
+    await scene.dead(25);
+    const { clock } = scene.bench;
+    const startedAt = clock.monotonic();
+    let isDone = false;
+    const replaying = scene.inbox.replayAll({}, { ratePerSecond: rate }).finally(() => {
+      isDone = true;
+    });
+    for (await idleTurns(60); !isDone; await idleTurns(60)) await clock.advance(1);
+    expect(await replaying).toMatchObject({ replayed: 25 });
+    const fullMs = (24 / rate) * 1_000;
+    expect(clock.monotonic() - startedAt).toBeGreaterThanOrEqual(Math.floor(fullMs) - 1);
+    expect(clock.monotonic() - startedAt).toBeLessThanOrEqual(Math.ceil(fullMs) + 1);
+  });
+
+  it("counts acts alone: what is left out waits for nothing", async () => {
+    await scene.dead(3);
+    for (const n of [1, 2]) await scene.bench.deliver(outbound("delivery", { messageId: `msg_${n}` }));
+    await scene.settled();
+    const wish = { skipSuperseded: true, ratePerSecond: 0.01 } as const;
+    expect(await scene.inbox.replayAll({}, wish)).toMatchObject({ replayed: 1, superseded: 2 });
+  });
+});
+
 describe("what bulk work refuses", () => {
-  it.each([
-    [() => scene.inbox.replayAll({ mesageId: "m" } as never), "mesageId"],
-    [() => scene.inbox.replayAll({ limit: 5 } as never), "limit"],
-    [() => scene.inbox.replayAll({ states: ["pending"] }), "states"],
-    [() => scene.inbox.discardAll({ states: ["done"] }), "states"],
-    [() => scene.inbox.discardAll({ states: "dead" as never }), "states"],
-    [() => scene.inbox.groupByError({ states: ["late"] }), "states"],
-    [() => scene.inbox.replayAll({}, { ratePerSecond: 0 }), "ratePerSecond"],
-    [() => scene.inbox.replayAll({}, { dryRun: "yes" as never }), "dryRun"],
-    [() => scene.inbox.replayAll({}, { rate: 5 } as never), "rate"],
-    [() => scene.inbox.discardAll({}, { skipSuperseded: true } as never), "skipSuperseded"],
-    [() => scene.inbox.replayAll({}, { signal: "now" as never }), "signal"],
-    [() => scene.inbox.replayAll({}, { onProgress: 5 as never }), "onProgress"],
-  ])("refuses what it does not know (%#)", async (asked, option) => {
-    expect(await failureOf(asked())).toMatchObject({ code: "invalid_option", fields: { option } });
+  type Inbox = Receiver["inbox"];
+
+  it.each<readonly [(inbox: Inbox) => Promise<unknown>, string, string]>([
+    [(inbox) => inbox.replayAll({ mesageId: "m" } as never), "mesageId", "messageId"],
+    [(inbox) => inbox.replayAll({ limit: 5 } as never), "limit", "no option"],
+    [(inbox) => inbox.replayAll({ states: ["dead", "pending"] }), "states", '"done", "dead", "late", "discarded"'],
+    [(inbox) => inbox.discardAll({ states: ["done"] }), "states", '"pending", "dead"'],
+    [(inbox) => inbox.discardAll({ states: "dead" as never }), "states", "a list of"],
+    [(inbox) => inbox.groupByError({ states: ["late"] }), "states", '"dead"'],
+    [(inbox) => inbox.replayAll({}, { ratePerSecond: 0 }), "ratePerSecond", "from 0.01 to 100000 a second"],
+    ...[-1, 1.5, Number.NaN, "5" as never].map(
+      (upTo) => [(inbox: Inbox) => inbox.replayAll({}, { upTo }), "upTo", "the id of an event"] as const,
+    ),
+    [(inbox) => inbox.replayAll({}, { dryRun: "yes" as never }), "dryRun", "true or false"],
+    [(inbox) => inbox.replayAll({}, { skipSuperseded: "no" } as never), "skipSuperseded", "true or false"],
+    [(inbox) => inbox.replayAll({}, { rate: 5 } as never), "rate", "inbox.replayAll() has no option"],
+    [(inbox) => inbox.discardAll({}, { skipSuperseded: true } as never), "skipSuperseded", "inbox.discardAll() has no"],
+    [(inbox) => inbox.replayAll({}, { signal: "now" as never }), "signal", "must be an AbortSignal"],
+    [(inbox) => inbox.replayAll({}, { onProgress: 5 as never }), "onProgress", "must be a function"],
+    [(inbox) => inbox.erase({ per: "+15550100002" } as never), "per", "inbox.erase()"],
+    [(inbox) => inbox.exportSubject({ per: "+15550100002" } as never).next(), "per", "inbox.exportSubject()"],
+  ])("refuses what it does not know, and says what it takes (%#)", async (ask, option, words) => {
+    const refused = { code: "invalid_option", fields: { option }, message: expect.stringContaining(words) };
+    expect(await failureOf(ask(memoryBench().receiver.inbox))).toMatchObject(refused);
   });
 });

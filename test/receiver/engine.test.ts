@@ -1,12 +1,12 @@
 /** The open inbox at work: what repeats and failures of the store are answered, and who keeps the process. */
 import { describe, expect, it } from "vitest";
-import { type DeliveryReport, StoreError } from "../../src/index.ts";
+import { StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { type Bench, DAY, deferred, idleTurns, makeBench, memoryBench, newInboxFile, sqliteBench } from "./bench.ts";
-import { inbound, outbound } from "./events.ts";
+import { inbound } from "./events.ts";
 
 const body = inbound();
 const down = () => new StoreError("store_unavailable", "The disk is gone.");
@@ -21,52 +21,6 @@ describe("a repeat of what is stored", () => {
     expect((await deliver(body)).status).toBe(503);
     store.faults.step = null;
     expect(await deliver(body)).toMatchObject(DUPLICATE);
-  });
-
-  it("is counted", async () => {
-    const { deliver, receiver } = sqliteBench();
-    for (let repeat = 0; repeat < 4; repeat++) await deliver(body);
-    expect((await receiver.inbox.find()).items).toMatchObject([{ duplicates: 3 }]);
-  });
-
-  it("is told as a duplicate, not as a conflict", async () => {
-    const { deliver, receiver } = sqliteBench();
-    const outcomes: string[] = [];
-    const ended = ({ outcome }: DeliveryReport) => void outcomes.push(outcome);
-    receiver.instrument({ delivery: () => ({ ended }) });
-    await deliver(body);
-    await deliver(body);
-    expect(outcomes).toEqual(["accepted", "duplicate"]);
-  });
-
-  it("is known after a restart (RCV-6)", async () => {
-    const before = sqliteBench();
-    await before.deliver(body);
-    await before.receiver.stop();
-    expect(await sqliteBench({}, before.file).deliver(body)).toMatchObject(DUPLICATE);
-  });
-
-  it.each([
-    ["was handled", [body], {}],
-    ["is recorded as late", [outbound("sent"), outbound("queued")], { gapWait: "eager" }],
-  ] as const)('is a duplicate with ack: "handled", when its event %s', async (_, bodies, more) => {
-    const { deliver, receiver } = memoryBench({ ack: "handled", ...more });
-    receiver.onAny(() => {});
-    for (const each of bodies) expect((await deliver(each)).status).toBe(200);
-    const last = bodies.at(-1) ?? "";
-    expect(await deliver(last)).toMatchObject(DUPLICATE);
-  });
-
-  it("leaves a conflict a conflict, however often it comes (RCV-6)", async () => {
-    const { deliver, receiver } = sqliteBench();
-    const conflicts: number[] = [];
-    receiver.onConflict(({ eventId }) => conflicts.push(eventId));
-    await deliver(body);
-    await deliver(inbound({ text: "other" }));
-    await deliver(inbound({ text: "other" }));
-    await deliver(body);
-    await idleTurns();
-    expect(conflicts).toEqual([1, 1]);
   });
 });
 
@@ -89,42 +43,15 @@ describe("a store that does not say what became of a delivery", () => {
     expect((await receiver.health()).reasons).toContain("store_unavailable");
   });
 
-  it("makes the answer of a quarantined body 503 that alone could not be kept (RCV-4)", async () => {
+  it.each([
+    ["an event", body, "accepted"],
+    ["a quarantined body", "not json", "quarantined"],
+  ])("makes the answer of %s 503 that alone could not be kept (RCV-4)", async (_, text, kind) => {
     const error = new StoreError("store_full", "The disk is full.");
-    const { deliver, receiver, codes } = answeringBench({ quarantined: [{ outcome: "failed", error }] });
-    expect((await deliver("not json")).status).toBe(503);
+    const { deliver, receiver, codes } = answeringBench({ [kind]: [{ outcome: "failed", error }] });
+    expect((await deliver(text)).status).toBe(503);
     expect(codes()).toContain("store_full");
     expect((await receiver.health()).reasons).toContain("store_unavailable");
-  });
-});
-
-describe("a delivery that was not stored", () => {
-  it("counts in health() for half a minute to the millisecond, whenever it came", async () => {
-    const { receiver, deliver, store, clock } = sqliteBench();
-    await clock.advance(40_000);
-    store.faults.step = down();
-    expect((await deliver(body)).status).toBe(503);
-    store.faults.step = null;
-    await clock.advance(29_999);
-    expect((await receiver.health()).reasons).toContain("store_unavailable");
-    await clock.advance(1);
-    expect((await receiver.health()).reasons).not.toContain("store_unavailable");
-  });
-});
-
-describe("late events", () => {
-  it.each([
-    ["recorded without onLate", false, { state: "late", outcome: null }],
-    ["handed to onLate", true, { state: "done", outcome: "handled" }],
-  ])("are %s (RCV-7)", async (_, takesLate, end) => {
-    const { receiver, deliver } = sqliteBench({ gapWait: "eager" });
-    receiver.onAny(() => {});
-    if (takesLate) receiver.onLate(() => {});
-    await deliver(outbound("sent"));
-    await receiver.drain();
-    await deliver(outbound("queued"));
-    await receiver.drain();
-    expect((await receiver.inbox.find()).items[0]).toMatchObject({ late: true, ...end });
   });
 });
 
@@ -132,8 +59,7 @@ describe("start()", () => {
   it("keeps the process until stop(), however long and however often it was called", async () => {
     const { clock, keeping } = watchedTimers(createFakeClock());
     const { receiver } = makeBench(memoryStore({ volatile: true }), { clock });
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await receiver.start();
     expect(keeping()).toBe(1);
     await clock.advance(DAY + 1_000);
@@ -155,24 +81,6 @@ describe("start()", () => {
     expect((await deliver(body)).status).toBe(200);
     closed.resolve();
     await stopping;
-  });
-
-  it("says without any handler how one is registered", async () => {
-    const { receiver } = memoryBench();
-    await expect(receiver.start()).rejects.toMatchObject({
-      code: "no_handlers",
-      message: expect.stringContaining('receiver.on("message.inbound"'),
-    });
-  });
-
-  it("says after stop() that another receiver is needed", async () => {
-    const { receiver } = memoryBench();
-    receiver.onAny(() => {});
-    await receiver.stop();
-    await expect(receiver.start()).rejects.toMatchObject({
-      code: "closed",
-      message: expect.stringContaining("Make a new one"),
-    });
   });
 });
 

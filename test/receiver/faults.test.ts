@@ -1,94 +1,121 @@
-/** The fault rule: after any failure, a retry of the same delivery ends with exactly one handled event. */
+/** `ack: "stored"`: a 2xx only after the commit, whatever fails, and one handled event in the end. */
 import { describe, expect, it } from "vitest";
-import { StoreError } from "../../src/index.ts";
-import { type Bench, type BenchOptions, idleTurns, MINUTE, memoryBench, sqliteBench } from "./bench.ts";
+import { type Answer, SetupError, StoreError } from "../../src/index.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { deferred, idleTurns, makeBench, newInboxFile, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
-const DELIVERIES = [outbound("queued"), outbound("sent"), outbound("delivery"), inbound()];
-/** A service retries at 1, 6, 21 and 81 minutes; here it is more patient: six attempts under faults, then those that mend. */
-const FAULTY_ATTEMPTS = 6;
-const MOST_ATTEMPTS = 24;
+const body = inbound();
+const down = () => new StoreError("store_unavailable", "The disk is gone.");
 
-/** Small, and the same in every run. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
-type Fault = (bench: Bench<unknown>, handlers: { fail: number }) => void;
-
-const FAULTS: readonly Fault[] = [
-  () => {},
-  () => {},
-  ({ store }) => {
-    store.faults.step = new StoreError("store_unavailable", "down");
-  },
-  ({ store }) => {
-    store.faults.afterStep = new Error("committed, and the answer lost");
-  },
-  ({ store }) => {
-    store.faults.open = new StoreError("store_unavailable", "down");
-  },
-  (_, handlers) => {
-    handlers.fail = 1;
-  },
-  (_, handlers) => {
-    handlers.fail = 2;
-  },
-];
-
-/** Delivers everything in a random order under random faults, again and again until each had its 2xx. */
-async function storm(bench: Bench<unknown>, random: () => number, worker: boolean) {
-  const handlers = { fail: 0 };
-  const handled: string[] = [];
-  bench.receiver.onAny(async (event) => {
-    await idleTurns(1);
-    if (handlers.fail-- > 0) throw new Error("The handler fails.");
-    handled.push(event.eventType);
+describe('ack: "stored"', () => {
+  it("is the default with a durable store, and answers before any handler has run (RCV-5)", async () => {
+    const { deliver, receiver } = sqliteBench();
+    const never = deferred();
+    let began = 0;
+    receiver.on("message.inbound", () => {
+      began++;
+      return never.promise;
+    });
+    await receiver.start();
+    expect(await deliver(body)).toMatchObject({ status: 200, body: '{"outcome":"accepted"}' });
+    expect((await deliver(inbound({ messageId: "second" }))).status).toBe(200);
+    await until(() => began === 2);
+    never.resolve();
   });
-  if (worker) await bench.receiver.start();
-  let open = DELIVERIES.map((text) => ({ text, key: random() }));
-  for (let attempt = 0; attempt < MOST_ATTEMPTS && open.length > 0; attempt++) {
-    if (attempt < FAULTY_ATTEMPTS) FAULTS[Math.floor(random() * FAULTS.length)]?.(bench, handlers);
-    open = open.toSorted((a, b) => a.key - b.key);
-    const answers = Promise.all(open.map(({ text }) => bench.deliver(text)));
-    await bench.clock.advance(9_000);
-    const statuses = (await answers).map(({ status }) => status);
-    for (const status of statuses) expect([200, 503]).toContain(status);
-    open = open.filter((_, index) => statuses[index] !== 200).map(({ text }) => ({ text, key: random() }));
-    bench.store.faults.clear();
-    await bench.clock.advance(MINUTE);
-  }
-  expect(open).toEqual([]);
-  if (!worker) await bench.receiver.drain();
-  await bench.clock.advance(MINUTE);
-  return handled;
-}
 
-const modes = [
-  ["memory", "handled", true],
-  ["memory", "handled", false],
-  ["SQLite", "stored", true],
-  ["SQLite", "handled", false],
-] as const;
+  it("logs why it can not store, in the store's words, and no other error's text", async () => {
+    const { deliver, store, log, clock } = sqliteBench();
+    const messages = () => log.filter(({ fields }) => fields.code !== "keyring_warning").map(({ message }) => message);
+    store.faults.step = new StoreError("store_unavailable", "The inbox was moved: put it back.");
+    await deliver(body);
+    expect(messages()).toEqual([
+      "The inbox could not be written; deliveries that were not stored are answered with 503. The inbox was moved: put it back.",
+      "A delivery was answered with 503; the service retries. The inbox was moved: put it back.",
+    ]);
+    log.length = 0;
+    await clock.advance(1_000);
+    store.faults.step = new Error("somebody's text");
+    await deliver(body);
+    expect(messages().length).toBeGreaterThan(0);
+    expect(JSON.stringify(log)).not.toContain("somebody");
+  });
 
-describe.each(modes)("fault rule on %s, ack: %s, worker %s", (kind, ack, worker) => {
-  const make = (options: BenchOptions<never>) =>
-    (kind === "memory" ? memoryBench(options) : sqliteBench(options as object)) as unknown as Bench<unknown>;
+  it("never answers while the store's step is open (RCV-3)", async () => {
+    const { deliver, store, receiver, clock } = sqliteBench();
+    await receiver.onAny(() => {}).start();
+    await idleTurns();
+    const gate = deferred();
+    store.faults.gate = gate.promise;
+    let answer: Answer | null = null;
+    void deliver(body).then((given) => {
+      answer = given;
+    });
+    await until(() => store.faults.turns.some((turn) => turn.accepts.length === 1));
+    await clock.advance(60_000);
+    expect(answer).toBeNull();
+    gate.resolve();
+    await until(() => answer !== null);
+    expect(answer).toMatchObject({ status: 200 });
+  });
 
-  it.each(Array.from({ length: kind === "memory" ? 25 : 6 }, (_, index) => index + 1))(
-    "handles each event once, in order, after storm %d (RCV-4, RCV-6, RCV-7)",
-    async (seed) => {
-      const bench = make({ ack });
-      const handled = await storm(bench, randomFrom(seed * 7_919), worker);
-      expect(handled.toSorted()).toEqual(DELIVERIES.map((text) => JSON.parse(text).eventType).toSorted());
-      const ordered = handled.filter((type) => type !== "message.inbound");
-      expect(ordered).toEqual(["message.queued", "message.sent", "message.delivery"]);
-      const { gauges, counters } = await bench.receiver.inbox.stats();
-      expect([gauges.pending, gauges.dead, counters.accepted, counters.handled]).toEqual([0, 0, 4, 4]);
-    },
-  );
+  it.each([
+    ["a body that is no event", "not json"],
+    ["an event", body],
+  ])("answers 503 for %s when the commit fails after it was held open (RCV-3, RCV-4)", async (_, text) => {
+    const { deliver, store } = sqliteBench();
+    const gate = deferred();
+    store.faults.gate = gate.promise;
+    const answer = deliver(text);
+    await until(() => store.faults.turns.length > 0);
+    store.faults.step = down();
+    gate.resolve();
+    expect(await answer).toMatchObject({ status: 503, headers: { "retry-after": "30" } });
+  });
+
+  it.each([
+    ["fails", { step: down() }, 503],
+    ["throws no Error", { step: "a text" as unknown as Error }, 503],
+    ["commits, and loses its answer", { afterStep: new Error("lost") }, 503],
+    ["can not be opened now", { open: down() }, 503],
+    ["is misconfigured until somebody mends it", { open: new SetupError("inbox_too_new", "too new") }, 500],
+  ])("has one handled event in the end when the store %s (RCV-4, RCV-6)", async (_, fault, status) => {
+    const { deliver, store, receiver } = sqliteBench();
+    const handled: string[] = [];
+    receiver.on("message.inbound", (event) => handled.push(event.data.messageId));
+    Object.assign(store.faults, fault);
+    expect((await deliver(body)).status).toBe(status);
+    store.faults.clear();
+    await receiver.start();
+    expect((await deliver(body)).status).toBe(200);
+    expect((await deliver(body)).status).toBe(200);
+    await until(() => handled.length === 1);
+    await idleTurns();
+    expect(handled).toEqual(["msg_in_1"]);
+    expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1 });
+  });
+
+  it("answers 503 when a store in memory is full, and keeps what it has (RCV-4)", async () => {
+    const bench = makeBench(memoryStore({ volatile: true, maxEvents: 1 }), { ack: "handled" });
+    bench.receiver.onAny(() => {});
+    expect((await bench.deliver(body)).status).toBe(200);
+    expect((await bench.deliver(inbound({ messageId: "second" }))).status).toBe(503);
+    expect((await bench.deliver(body)).body).toBe('{"outcome":"duplicate"}');
+  });
+});
+
+describe("an inbox of another receiver", () => {
+  it("is refused with 500 and the reason in the log (wrong_receiver_name)", async () => {
+    const file = newInboxFile();
+    const orders = sqliteBench({ name: "orders" }, file);
+    await orders.deliver(outbound("queued"));
+    await orders.receiver.stop();
+    const billing = sqliteBench({ name: "billing" }, file);
+    billing.receiver.onAny(() => {});
+    expect(await billing.deliver(body)).toMatchObject({ status: 500, body: '{"error":"misconfigured"}' });
+    expect(billing.codes()).toContain("wrong_receiver_name");
+    await expect(billing.receiver.start()).rejects.toMatchObject({ code: "wrong_receiver_name" });
+    const again = sqliteBench({ name: "orders" }, file);
+    expect((await again.deliver(body)).status).toBe(200);
+  });
 });

@@ -1,17 +1,17 @@
 /** The line that says for which event another one waits, and until when. */
 import { describe, expect, it } from "vitest";
-import { type LogLine, memoryBench, sqliteBench } from "./bench.ts";
+import { type LogLine, MINUTE, memoryBench, sqliteBench } from "./bench.ts";
 import { outbound } from "./events.ts";
 
 const gaps = (log: readonly LogLine[]) => log.filter(({ fields }) => fields.code === "waits_for_gap");
 
-const MINUTE = 60_000;
-
 describe("an event that waits for a missing one", () => {
   it("says so once, for which and until when", async () => {
     const { receiver, deliver, clock, log } = sqliteBench();
-    receiver.onAny(() => {}).onLate(() => {});
-    await receiver.start();
+    await receiver
+      .onAny(() => {})
+      .onLate(() => {})
+      .start();
     const until = new Date(clock.now() + 90_000).toISOString();
     await deliver(outbound("failed", { occurredAt: clock.now() }));
     await deliver(outbound("failed", { occurredAt: clock.now() }));
@@ -35,8 +35,7 @@ describe("an event that waits for a missing one", () => {
 
   it("says it again for another gap of its message", async () => {
     const { receiver, deliver, clock, log } = sqliteBench();
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await deliver(outbound("sent", { occurredAt: clock.now() }));
     await deliver(outbound("failed", { occurredAt: clock.now() }));
     await clock.advance(1_000);
@@ -49,8 +48,7 @@ describe("an event that waits for a missing one", () => {
 
   it("says nothing where the missing one comes within a second", async () => {
     const { receiver, deliver, clock, log } = sqliteBench();
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await deliver(outbound("sent", { occurredAt: clock.now() }));
     await clock.advance(500);
     await deliver(outbound("queued", { occurredAt: clock.now() }));
@@ -82,8 +80,7 @@ describe("an event that waits for a missing one", () => {
 
   it("names no command where no other process can open the inbox", async () => {
     const { receiver, deliver, clock, log } = memoryBench();
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     await deliver(outbound("sent", { occurredAt: clock.now() }));
     await clock.advance(1_000);
     expect(gaps(log)).toHaveLength(1);
@@ -92,8 +89,7 @@ describe("an event that waits for a missing one", () => {
 
   it("looks at twenty messages a second, however many wait", async () => {
     const { receiver, deliver, clock, log } = sqliteBench();
-    receiver.onAny(() => {});
-    await receiver.start();
+    await receiver.onAny(() => {}).start();
     for (let message = 0; message < 30; message++) {
       await deliver(outbound("sent", { messageId: `m${message}`, occurredAt: clock.now() }));
     }

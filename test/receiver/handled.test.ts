@@ -1,6 +1,6 @@
 /** `ack: "handled"`: the answer follows the handlers, within bounds, and the service's retry drives what is left. */
 import { describe, expect, it } from "vitest";
-import { type Answer, PermanentError, StoreError } from "../../src/index.ts";
+import { type Answer, PermanentError } from "../../src/index.ts";
 import {
   type Bench,
   type BenchOptions,
@@ -70,16 +70,6 @@ describe.each([
     expect((await deliver(body)).body).toBe('{"outcome":"duplicate"}');
     expect(runs).toBe(2);
     expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 1, handled: 1, retried: 1 });
-  });
-
-  it("answers 503 to a gap at once, and 200 once its turn came (RCV-7)", async () => {
-    const { deliver, receiver } = makeBench();
-    const seen: string[] = [];
-    receiver.onAny((event) => seen.push(event.eventType));
-    expect((await deliver(outbound("sent"))).status).toBe(503);
-    expect((await deliver(outbound("queued"))).body).toBe('{"outcome":"handled"}');
-    expect((await deliver(outbound("sent"))).body).toBe('{"outcome":"handled"}');
-    expect(seen).toEqual(["message.queued", "message.sent"]);
   });
 
   it("answers 503 after 8 s, and keeps the event and its one run (RCV-5, RCV-6)", async () => {
@@ -155,15 +145,6 @@ describe.each([
     }
   });
 
-  it("answers a conflict 200 without a run (RCV-6)", async () => {
-    const { deliver, receiver } = makeBench();
-    let runs = 0;
-    receiver.onAny(() => void runs++);
-    await deliver(body);
-    expect((await deliver(inbound({ text: "other" }))).body).toBe('{"outcome":"duplicate"}');
-    expect(runs).toBe(1);
-  });
-
   it("answers a conflict of an event that is not handled yet by that event's end (RCV-3)", async () => {
     const { deliver, receiver, clock } = makeBench();
     const texts: string[] = [];
@@ -184,25 +165,6 @@ describe.each([
     receiver.on("message.sent", () => {});
     expect((await deliver('{"eventType":"message.new"}')).body).toBe('{"outcome":"handled"}');
     expect((await receiver.inbox.stats()).counters.unhandled).toBe(1);
-  });
-
-  it("answers 503 when the store fails at the claim, and the retry is handled once (RCV-4, RCV-6)", async () => {
-    const { deliver, receiver, store, clock } = makeBench();
-    let runs = 0;
-    receiver.onAny(() => void runs++);
-    const fail = new StoreError("store_unavailable", "down");
-    await deliver(inbound({ messageId: "opens the store" }));
-    const answer = deliver(body);
-    await until(() => store.faults.turns.some((turn) => turn.accepts.length > 0 && store.faults.turns.length > 1));
-    await until(async () => (await receiver.inbox.stats()).counters.accepted === 2);
-    store.faults.step = fail;
-    await clock.advance(8_000);
-    const { status } = await answer;
-    store.faults.step = null;
-    await clock.advance(10_000);
-    expect([200, 503]).toContain(status);
-    expect((await deliver(body)).status).toBe(200);
-    expect(runs).toBe(2);
   });
 
   it("answers 503 at once while it is paused, without turning in circles", async () => {
@@ -234,35 +196,5 @@ describe.each([
     expect((await behind).status).toBe(503);
     work.resolve();
     expect((await running).status).toBe(200);
-  });
-
-  it("works beside a started worker: one run each (RCV-6)", async () => {
-    const { deliver, receiver } = makeBench({ concurrency: 2 });
-    const runs = new Map<string, number>();
-    receiver.on("message.inbound", async ({ data }) => {
-      runs.set(data.messageId, (runs.get(data.messageId) ?? 0) + 1);
-      await idleTurns(1);
-    });
-    await receiver.start();
-    const answers = Array.from({ length: 50 }, (_, index) => deliver(inbound({ messageId: `m ${index}` })));
-    for (const answer of await Promise.all(answers)) expect(answer.body).toBe('{"outcome":"handled"}');
-    expect([...runs.values()]).toEqual(Array.from({ length: 50 }, () => 1));
-  });
-
-  it("drives on an event whose lease nobody holds any more, without a worker (RCV-4, RCV-6)", async () => {
-    const { deliver, receiver, store, clock } = makeBench();
-    let runs = 0;
-    receiver.onAny(() => void runs++);
-    await deliver(inbound({ messageId: "opens the store" }));
-    runs = 0;
-    // The claim is committed, and the process never learns of it: as after a crash.
-    const lost = inbound({ messageId: "its claim is lost" });
-    store.faults.afterClaim = new Error("lost");
-    expect((await deliver(lost)).status).toBe(503);
-    expect(runs).toBe(0);
-    expect((await deliver(lost)).status).toBe(503);
-    await clock.advance(31_000);
-    expect((await deliver(lost)).body).toBe('{"outcome":"handled"}');
-    expect(runs).toBe(1);
   });
 });

@@ -100,22 +100,15 @@ describe("openInbox()", () => {
   });
 
   it.each([
-    [{ stor: 1 }, 'openInbox() has no option "stor"'],
-    [{}, 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite'],
-    [{ store: memoryStore(), migrate: "no" }, 'must be one of "check", "auto"'],
-  ])("says of the options %j what it takes instead", async (options, words) => {
-    expect(((await failureOf(openInbox(options as never))) as Error).message).toContain(words);
-  });
-
-  it.each([
-    [{ stor: 1 }, "stor"],
-    [{ store: "inbox.db" }, "store"],
-    [{ store: memoryStore(), migrate: "no" }, "migrate"],
-    [{ store: memoryStore(), gapWait: "long" }, "gapWait"],
-    [{ store: memoryStore(), logger: {} }, "logger"],
-  ])("refuses the options %j", async (options, option) => {
-    const failure = await failureOf(openInbox(options as never));
-    expect(failure).toMatchObject({ code: "invalid_option", fields: { option } });
+    [{ stor: 1 }, "stor", 'openInbox() has no option "stor"'],
+    [{}, "store", 'must be a store, such as sqliteStore("inbox.db") from oncehook/sqlite'],
+    [{ store: "inbox.db" }, "store", "must be a store"],
+    [{ store: memoryStore(), migrate: "no" }, "migrate", 'must be one of "check", "auto"'],
+    [{ store: memoryStore(), gapWait: "long" }, "gapWait", '"gapWait"'],
+    [{ store: memoryStore(), logger: {} }, "logger", '"logger"'],
+  ])("refuses the options %j, and says what it takes", async (options, option, words) => {
+    const refused = { code: "invalid_option", fields: { option }, message: expect.stringContaining(words) };
+    expect(await failureOf(openInbox(options as never))).toMatchObject(refused);
   });
 });
 
@@ -147,18 +140,6 @@ describe("inbox.prune()", () => {
     expect(progress).toEqual([500, 600]);
     expect(await inbox.prune({ identitiesMs: 5 * DAY })).toMatchObject({ events: 600, lanes: 600 });
     await inbox.close();
-  });
-
-  it("counts the quarantined bodies that it removed", async () => {
-    const { receiver, deliver, clock, file } = sqliteBench();
-    await deliver("no event");
-    await receiver.stop();
-    await clock.advance(100 * DAY);
-    const later = sqliteBench({ clock }, file);
-    await later.deliver(inbound());
-    await later.receiver.stop();
-    await using inbox = await openInbox({ store: sqliteStore(file), clock, logger });
-    expect(await inbox.prune()).toMatchObject({ quarantined: 1, events: 0 });
   });
 
   it("stops between two batches, with the signal's reason", async () => {

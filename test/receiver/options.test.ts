@@ -1,10 +1,12 @@
-/** The table of mistakes that `createReceiver` finds. */
+/** The table of mistakes that `createReceiver` finds, what it says of them, and what it takes when an option is left out. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { createReceiver, type ReceiverOptions, SetupError } from "../../src/index.ts";
+import { createReceiver, openInbox, type ReceiverOptions, SetupError } from "../../src/index.ts";
+import { retentionOption } from "../../src/receiver/options.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { DAY, HOUR, MINUTE, recordedLog, SECRET } from "./bench.ts";
+import { DAY, HOUR, MINUTE, memoryBench, recordedLog, SECRET, sqliteBench } from "./bench.ts";
+import { inbound } from "./events.ts";
 
 const NOW = createFakeClock().now();
 
@@ -25,24 +27,23 @@ function mistake(options: Record<string, unknown>): SetupError {
   throw new Error("No mistake was found.");
 }
 
-/** Just outside the bounds, and what is no whole number at all. */
-const bounds: readonly [string, number, number][] = [
-  ["concurrency", 1, 1_000],
-  ["handlerTimeoutMs", 10, 3_600_000],
-  ["leaseMs", 1_000, 3_600_000],
-  ["maxAttempts", 1, 100],
-  ["maxBodyBytes", 1_024, 1_048_576],
-  ["firstSequence", 0, 10_000],
+const bounds: readonly [string, number, number, string][] = [
+  ["concurrency", 1, 1_000, "handlers"],
+  ["handlerTimeoutMs", 10, 3_600_000, "ms"],
+  ["leaseMs", 1_000, 3_600_000, "ms"],
+  ["maxAttempts", 1, 100, "attempts"],
+  ["maxBodyBytes", 1_024, 1_048_576, "bytes"],
+  ["firstSequence", 0, 10_000, '(or "any")'],
 ];
 
 describe("createReceiver(): numbers", () => {
-  it.each(bounds)("takes %s from %d to %d", (name, min, max) => {
+  it.each(bounds)("takes %s from %d to %d %s", (name, min, max, unit) => {
     expect(() => make({ [name]: min })).not.toThrow();
     expect(() => make({ [name]: max })).not.toThrow();
     for (const value of [min - 1, max + 1, min + 0.5, Number.NaN, Number.POSITIVE_INFINITY, "8", null, -1]) {
       const error = mistake({ [name]: value });
       expect(error).toMatchObject({ code: "invalid_option", fields: { option: name } });
-      expect(error.message).toContain(`from ${min} to ${max}`);
+      expect(error.message).toContain(`must be a whole number from ${min} to ${max} ${unit}; it is `);
     }
   });
 
@@ -84,13 +85,22 @@ describe("createReceiver(): numbers", () => {
 
   it("refuses one number as toleranceMs, and a misspelt way", () => {
     expect(mistake({ toleranceMs: 300_000 }).message).toContain("takes an options object");
-    expect(mistake({ toleranceMs: { pastMs: 1 } }).message).toContain('Did you mean "past"?');
+    expect(mistake({ toleranceMs: { pastMs: 1 } }).message).toBe(
+      'toleranceMs has no option "pastMs". Did you mean "past"?',
+    );
   });
 
   it.each(["handledBodiesMs", "otherBodiesMs", "identitiesMs", "deadMs"])("bounds retention.%s", (name) => {
     for (const value of [-1, 3_650 * DAY + 1, 1.5, "7 days"]) {
-      expect(mistake({ retention: { [name]: value } }).fields).toEqual({ option: `retention.${name}` });
+      const error = mistake({ retention: { [name]: value } });
+      expect(error.fields).toEqual({ option: `retention.${name}` });
+      expect(error.message).toContain("must be a whole number from 0 to 315360000000 ms; it is ");
     }
+  });
+
+  it("names the likely retention for a misspelt one, which would otherwise keep what was to go", () => {
+    const { message } = mistake({ retention: { handledBodyMs: 0 } });
+    expect(message).toBe('retention has no option "handledBodyMs". Did you mean "handledBodiesMs"?');
   });
 
   it.each(["identitiesMs", "deadMs"])("refuses retention.%s below tolerance and a day (RCV-6)", (name) => {
@@ -116,7 +126,7 @@ describe("createReceiver(): names and choices", () => {
     ["Store", "store"],
   ])("names the likely option for %s: %s", (misspelt, likely) => {
     const error = mistake({ [misspelt]: 1 });
-    expect(error.message).toContain(`has no option "${misspelt}". Did you mean "${likely}"?`);
+    expect(error.message).toBe(`createReceiver has no option "${misspelt}". Did you mean "${likely}"?`);
     expect(error.fields).toEqual({ option: misspelt });
   });
 
@@ -135,6 +145,8 @@ describe("createReceiver(): names and choices", () => {
     ["name", ""],
     ["name", "n".repeat(65)],
     ["name", 5],
+    ["name", ["inbox"]],
+    ["logEvents", "yes"],
     ["logger", console.log],
     ["logger", null],
     ["logger", { info() {}, warn() {}, error() {} }],
@@ -176,7 +188,8 @@ describe("createReceiver(): names and choices", () => {
   });
 
   it('refuses ack: "stored" with a store that is not durable (RCV-3)', () => {
-    expect(mistake({ store: memoryStore({ volatile: true }), ack: "stored" }).message).toMatch(/durable.*sqliteStore/);
+    const error = mistake({ store: memoryStore({ volatile: true }), ack: "stored" });
+    expect(error).toMatchObject({ code: "invalid_option", message: expect.stringMatching(/durable.*sqliteStore/) });
     expect(() => make({ store: memoryStore({ volatile: true }) })).not.toThrow();
   });
 });
@@ -185,36 +198,17 @@ describe("createReceiver(): secrets", () => {
   const short = "only-15-bytes-x";
   const previous = { secret: "the-previous-secret-of-32-bytes-" };
 
+  // What makes a keyring wrong: test/service/keyring.test.ts and setup-errors.test.ts.
   it.each([
-    ["missing", undefined, "secrets"],
-    ["null", null, "secrets"],
-    ["empty", "", "secrets"],
-    ["blank", " ".repeat(20), "secrets"],
-    ["short", short, "secrets"],
-    ["a number", 1234567890123456, "secrets"],
-    ["an empty list", { current: [] }, "secrets.current"],
-    ["without current", {}, "secrets.current"],
-    ["a short previous", { current: SECRET, previous: { secret: short, validUntil: NOW + DAY } }, "secrets.previous"],
-    ["a short next", { current: SECRET, next: short }, "secrets.next"],
-    ["a previous without an end", { current: SECRET, previous }, "secrets.previous"],
-    [
-      "a previous for 8 days and 1 ms",
-      { current: SECRET, previous: { ...previous, validUntil: NOW + 8 * DAY + 1 } },
-      "secrets.previous.validUntil",
-    ],
-    ["unsigned as a whole", "dangerouslyUnsigned", "secrets"],
-    ["one kind alone", { inbound: SECRET }, "secrets.delivery"],
-    [
-      "an unscoped secret among clients",
-      { current: [{ secret: SECRET, apiClientId: "a" }, { secret: `${SECRET}b`, apiClientId: "b" }, `${SECRET}c`] },
-      "secrets.current[2]",
-    ],
-    ["nine secrets", { current: Array.from({ length: 9 }, (_, index) => `${SECRET}${index}`) }, "secrets"],
-  ])("refuses %s, and names the option (RCV-9)", (_, secrets, option) => {
-    const error = mistake({ secrets });
-    expect(error.message).toContain(`"${option}`);
-    expect(error.message).not.toContain(short);
-    expect(error.message).not.toContain(SECRET);
+    [undefined, 'Option "secrets" is missing: pass the webhook signing secret.'],
+    [short, 'Option "secrets" is 15 bytes long'],
+    [{ current: SECRET, previous: { ...previous, validUntil: NOW + 8 * DAY + 1 } }, '"secrets.previous.validUntil"'],
+    [{ current: [SECRET, short] }, 'Option "secrets.current[1]" is 15 bytes long'],
+  ])("refuses %# at once, names the option, and shows no secret (RCV-9)", (secrets, says) => {
+    const { message } = mistake({ secrets });
+    expect(message).toContain(says);
+    expect(message).not.toContain(short);
+    expect(message).not.toContain(SECRET);
   });
 
   it("takes a previous secret for 8 days, and one unsigned kind with a warning on every start (RCV-8)", () => {
@@ -233,5 +227,42 @@ describe("createReceiver(): secrets", () => {
     vi.stubEnv("WEBHOOK_SECRET", SECRET);
     onTestFinished(() => void vi.unstubAllEnvs());
     expect(mistake({ secrets: undefined }).code).toBe("invalid_secret");
+  });
+});
+
+describe("createReceiver(): what is left out", () => {
+  it("keeps bodies for 7 and 30 days, identities for 30 and dead letters for 90, as is documented", () => {
+    const days = { handledBodiesMs: 7 * DAY, otherBodiesMs: 30 * DAY, identitiesMs: 30 * DAY, deadMs: 90 * DAY };
+    expect(retentionOption(undefined, HOUR)).toEqual(days);
+    expect(retentionOption({ identitiesMs: 2 * DAY }, HOUR)).toEqual({ ...days, identitiesMs: 2 * DAY });
+  });
+
+  it("takes a body of 256 KiB and no more", async () => {
+    const { deliver } = memoryBench();
+    const limits: number[] = [];
+    const readBody = ({ maxBytes }: { readonly maxBytes: number }) => {
+      limits.push(maxBytes);
+      return { ok: false, reason: "truncated" } as const;
+    };
+    const status = async (length: string) =>
+      (await deliver(inbound(), { readBody, headers: { "content-length": length } })).status;
+    expect([await status("262144"), await status("262145")]).toEqual([400, 413]);
+    expect(limits).toEqual([262_144]);
+  });
+
+  it('names the inbox "default", and the receiver by its name and its inbox', async () => {
+    const { receiver, deliver, file, clock } = sqliteBench();
+    await deliver(inbound());
+    await using inbox = await openInbox({ store: sqliteStore(file), clock, logger: recordedLog().logger });
+    expect(inbox.rules).toMatchObject({ name: "default" });
+    expect(receiver.key).toBe(`default@sqlite:${file}`);
+    expect(sqliteBench({ name: "orders" }, file).receiver.key).toBe(`orders@sqlite:${file}`);
+  });
+
+  it("shows the clock and the logger that a receiver was made with", () => {
+    const { receiver, clock, log } = memoryBench();
+    expect(receiver.clock).toBe(clock);
+    receiver.logger.info({ mine: 1 }, "Seen.");
+    expect(log).toEqual([{ level: "info", fields: { mine: 1 }, message: "Seen." }]);
   });
 });

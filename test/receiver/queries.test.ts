@@ -7,7 +7,7 @@ type Inbox = ReturnType<typeof memoryBench>["receiver"]["inbox"];
 
 describe("receiver.inbox", () => {
   it.each<[string, (inbox: Inbox) => Promise<unknown>]>([
-    ['inbox.find() has no option "lan".', (inbox) => inbox.find({ lan: 1 } as object)],
+    ['Did you mean "messageId"?', (inbox) => inbox.find({ mesageId: "m" } as object)],
     ['inbox.findLanes() has no option "lan".', (inbox) => inbox.findLanes({ lan: 1 } as object)],
     ['inbox.findQuarantined() has no option "lan".', (inbox) => inbox.findQuarantined({ lan: 1 } as object)],
     ['The query has no option "limit".', (inbox) => inbox.replayAll({ limit: 1 } as object)],
@@ -38,6 +38,11 @@ describe("receiver.inbox", () => {
       (name) => [name, (inbox: Inbox) => inbox.find({ [name]: null })] as const,
     ),
     ["messageId", (inbox) => inbox.find({ messageId: 5 } as never)],
+    ...[0, 1_001, 1.5, -1, Number.NaN, "5" as never].flatMap((limit) => [
+      ["limit", (inbox: Inbox) => inbox.find({ limit })] as const,
+      ["limit", (inbox: Inbox) => inbox.findQuarantined({ limit })] as const,
+      ["limit", (inbox: Inbox) => inbox.audit(limit)] as const,
+    ]),
     ["states", (inbox) => inbox.find({ states: "dead" } as never)],
     ["states", (inbox) => inbox.find({ states: [undefined] } as never)],
     ["after", (inbox) => inbox.find({ after: 1.5 })],
@@ -73,7 +78,8 @@ describe("receiver.inbox", () => {
     await deliver(inbound({ messageId: "m_1" }));
     const { inbox } = receiver;
     expect((await inbox.find({ acceptedFrom: clock.now() - 0.4, acceptedTo: clock.now() + 0.4 })).items.length).toBe(1);
-    expect((await inbox.find({ peer: undefined } as object)).items.length).toBe(1);
+    expect((await inbox.find({ peer: undefined, limit: undefined } as object)).items.length).toBe(1);
+    expect((await inbox.find({ limit: 1_000 })).items.length).toBe(1);
     expect((await inbox.findLanes({ quietSince: clock.now() + 0.4 })).items.length).toBe(1);
     expect((await inbox.findLanes({ peer: null })).items).toEqual([]);
   });

@@ -61,20 +61,6 @@ describe("takeOver()", () => {
     await newer.stop();
   });
 
-  it("closes what it had opened itself, also where nothing was started", async () => {
-    const { on } = reloads();
-    const file = newInboxFile();
-    const older = on(sqliteStore(file)).onAny(() => {});
-    await older.start();
-    const store = sqliteStore(file);
-    const newer = on(store).onAny(() => {});
-    await newer.health();
-    expect(await isOpen(store)).toBe(true);
-    newer.takeOver(older);
-    await expect.poll(() => isOpen(store)).toBe(false);
-    await newer.stop();
-  });
-
   it("throws where the worker runs and would get no handlers: the older one's go on", async () => {
     const { on, delivery } = reloads();
     const store = sqliteStore(newInboxFile());

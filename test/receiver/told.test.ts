@@ -1,9 +1,9 @@
-/** What whoever watches is told, in figures that a standing clock would hide. */
+/** What a delivery and a write leave behind besides an answer: reports, counters and lines of the log. */
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import type { CommitReport, DeliveryReport } from "../../src/index.ts";
+import { type CommitReport, type DeliveryReport, SetupError } from "../../src/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { MINUTE, makeBench, newInboxFile, sqliteBench } from "./bench.ts";
+import { MINUTE, makeBench, memoryBench, newInboxFile, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 describe("what is told of a delivery", () => {
@@ -17,6 +17,21 @@ describe("what is told of a delivery", () => {
     await deliver(outbound("queued"));
     await deliver(outbound("delivery"), { unsigned: true });
     expect(late).toEqual([false, true, false]);
+  });
+
+  it("is how long it took, from its head to its answer", async () => {
+    const bench = sqliteBench();
+    const reports: DeliveryReport[] = [];
+    bench.receiver.instrument({ delivery: () => ({ ended: (report) => void reports.push(report) }) });
+    await bench.clock.advance(60_000);
+    const bytes = Buffer.from(inbound());
+    await bench.deliver(bytes, {
+      async readBody() {
+        await bench.clock.advance(250);
+        return { ok: true, bytes };
+      },
+    });
+    expect(reports).toMatchObject([{ outcome: "accepted", durationMs: 250 }]);
   });
 });
 
@@ -83,5 +98,39 @@ describe("what is told of a write transaction", () => {
     await receiver.drain();
     expect(retired.filter((count) => count > 0)).toEqual([1]);
     expect((await receiver.inbox.stats()).gauges.dead).toBe(1);
+  });
+});
+
+describe("the counters", () => {
+  it("count a failure of the keyring, and none of it when the store fails", async () => {
+    const bench = memoryBench();
+    bench.store.faults.open = new Error("down");
+    expect(await bench.deliver(inbound())).toMatchObject({ status: 503 });
+    expect(bench.receiver.counters).toEqual({ "slot:current": 1 });
+    const broken = memoryBench({ secrets: () => Promise.reject(new Error("vault down")) });
+    expect(await broken.deliver(inbound())).toMatchObject({ status: 503 });
+    expect(broken.receiver.counters).toEqual({ "refused:keyring_unavailable": 1 });
+  });
+});
+
+describe("the log", () => {
+  it("says of a delivery that it was refused", async () => {
+    const { deliver, log } = memoryBench();
+    await deliver(inbound(), { unsigned: true });
+    expect(log).toMatchObject([{ level: "warn", message: "A delivery was refused." }]);
+  });
+
+  it("says of a signed body that is no event where it is kept", async () => {
+    const { deliver, log } = sqliteBench();
+    await deliver("no event");
+    expect(log).toMatchObject([{ level: "warn", message: "Signed body is not a valid event; quarantined." }]);
+  });
+
+  it("says that an inbox that can not be opened answers 500, and why", async () => {
+    const { deliver, log, store } = memoryBench();
+    store.faults.open = new SetupError("inbox_too_new", "The inbox is too new.");
+    expect(await deliver(inbound())).toMatchObject({ status: 500 });
+    const message = "A delivery was answered with 500. The inbox is too new.";
+    expect(log).toMatchObject([{ level: "warn", fields: { code: "inbox_too_new" }, message }]);
   });
 });

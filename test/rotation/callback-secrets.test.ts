@@ -95,31 +95,28 @@ describe("callbackSecrets()", () => {
     expect(await over({}).receivers()).toBeNull();
   });
 
-  it.each(["load", "save", "receivers"])(
-    "wraps what `%s` throws, with its name, code and place, and nothing else of it",
-    async (name) => {
-      const thrown = Object.assign(new TypeError(`permission denied: ${SECRET}`, { cause: SECRET }), {
-        code: "ECONNRESET",
-        text: SECRET,
-      });
-      const store = over({ [name]: () => Promise.reject(thrown) });
-      const calls = {
-        load: () => store.read("inbound"),
-        save: () => store.write("inbound", SLOTS, 0),
-        receivers: () => store.receivers(),
-      };
-      const failure = await failureOf(calls[name as keyof typeof calls]());
-      expect(failure).toMatchObject({
-        code: "store_unavailable",
-        message: expect.stringMatching(
-          new RegExp(
-            `^The function ${name}\\(\\) of callbackSecrets\\(\\) failed \\(TypeError, ECONNRESET\\) at test/rotation/callback-secrets\\.test\\.ts:\\d+\\.$`,
-          ),
+  it.each(["load", "save", "receivers"])("wraps what `%s` throws: its name, code and place only", async (name) => {
+    const thrown = Object.assign(new TypeError(`permission denied: ${SECRET}`, { cause: SECRET }), {
+      code: "ECONNRESET",
+      text: SECRET,
+    });
+    const store = over({ [name]: () => Promise.reject(thrown) });
+    const calls = {
+      load: () => store.read("inbound"),
+      save: () => store.write("inbound", SLOTS, 0),
+      receivers: () => store.receivers(),
+    };
+    const failure = await failureOf(calls[name as keyof typeof calls]());
+    expect(failure).toMatchObject({
+      code: "store_unavailable",
+      message: expect.stringMatching(
+        new RegExp(
+          `^The function ${name}\\(\\) of callbackSecrets\\(\\) failed \\(TypeError, ECONNRESET\\) at test/rotation/callback-secrets\\.test\\.ts:\\d+\\.$`,
         ),
-      });
-      expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain(SECRET);
-    },
-  );
+      ),
+    });
+    expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain(SECRET);
+  });
 
   it("takes the encoding that makes keys of the texts, and refuses a text that is none (DLV-14)", async () => {
     const store = over({ encoding: "hex" });

@@ -12,36 +12,33 @@ import { failureOf, MINUTE_MS, serviceSecret, startSetting, whileTimePasses } fr
 const ENCODINGS = ["utf8", "base64", "hex"] as const;
 
 describe("a secret store with an encoding", () => {
-  it.each(ENCODINGS)(
-    "verifies a service that reads secrets as %s, adopted and rotated (DLV-14, RCV-9)",
-    async (name) => {
-      const catcher = await startCatcher();
-      const secret = randomBytes(32).toString(name === "hex" ? "hex" : "base64");
-      const setting = await startSetting({
-        empty: true,
-        emulator: {
-          deliveryUrl: catcher.url,
-          webhookSecret: secret,
-          lifecycle: "instant",
-          unspecified: { secretEncoding: name },
-        },
-      });
-      const { clock, emulator } = setting;
-      const secrets = memorySecrets({ encoding: name, receivers: async () => [] });
-      const token = await tokenOf(emulator);
-      const verdict = async () => {
-        catcher.caught.length = 0;
-        await send(emulator, token);
-        const delivery = await whileTimePasses(clock, firstOf(catcher.caught));
-        return verified(delivery, await storedKeyring(secrets, clock.now()), clock.now());
-      };
-      await adoptSecret({ kind: "delivery", secrets, secret });
-      expect(await verdict()).toMatchObject({ ok: true, matched: { slot: "current" } });
-      await rotateSecret({ ...setting.options, secrets });
-      expect(await verdict()).toMatchObject({ ok: true });
-      expect((await secrets.read("delivery"))?.current).toBe(serviceSecret(setting));
-    },
-  );
+  it.each(ENCODINGS)("verifies a service whose secrets are %s, adopted and rotated (DLV-14, RCV-9)", async (name) => {
+    const catcher = await startCatcher();
+    const secret = randomBytes(32).toString(name === "hex" ? "hex" : "base64");
+    const setting = await startSetting({
+      empty: true,
+      emulator: {
+        deliveryUrl: catcher.url,
+        webhookSecret: secret,
+        lifecycle: "instant",
+        unspecified: { secretEncoding: name },
+      },
+    });
+    const { clock, emulator } = setting;
+    const secrets = memorySecrets({ encoding: name, receivers: async () => [] });
+    const token = await tokenOf(emulator);
+    const verdict = async () => {
+      catcher.caught.length = 0;
+      await send(emulator, token);
+      const delivery = await whileTimePasses(clock, firstOf(catcher.caught));
+      return verified(delivery, await storedKeyring(secrets, clock.now()), clock.now());
+    };
+    await adoptSecret({ kind: "delivery", secrets, secret });
+    expect(await verdict()).toMatchObject({ ok: true, matched: { slot: "current" } });
+    await rotateSecret({ ...setting.options, secrets });
+    expect(await verdict()).toMatchObject({ ok: true });
+    expect((await secrets.read("delivery"))?.current).toBe(serviceSecret(setting));
+  });
 
   it.each([
     ["hex", "not hex digits but long enough"],

@@ -9,40 +9,15 @@ const LOST = expect.stringMatching(/could not be stored for 120 s: that secret i
 const GENERATING = { emulator: { unspecified: { secretGeneration: "always" } } } as const;
 
 describe("rotateSecret(), with a secret of the service's own and a store that fails", () => {
-  it("stores it after failures of writing and reading (WHK-18)", async () => {
-    const setting = await startSetting(GENERATING);
-    const secrets = failing(setting, (operation) => operation <= 5);
-    const result = await whileTimePasses(setting.clock, rotateSecret({ ...setting.options, secrets }));
-    expect(result).toMatchObject({ generated: true });
-    await expectAgreement(setting);
-  });
-
-  it("stores it though its signal aborts (WHK-18)", async () => {
+  it("stores it after failures of writing and reading, though its signal aborts (WHK-18)", async () => {
     const setting = await startSetting(GENERATING);
     const controller = new AbortController();
     const secrets = failing(setting, (operation) => {
       controller.abort();
-      return operation <= 2;
+      return operation <= 5;
     });
-    await whileTimePasses(setting.clock, rotateSecret({ ...setting.options, secrets, signal: controller.signal }));
-    await expectAgreement(setting);
-  });
-
-  it("knows a write whose answer was lost (WHK-18)", async () => {
-    const setting = await startSetting(GENERATING);
-    let writes = 0;
-    const secrets: SecretStore = {
-      ...setting.secrets,
-      async write(...args) {
-        const isWritten = await setting.secrets.write(...args);
-        writes += 1;
-        if (writes === 2) throw new Error("the connection broke");
-        return isWritten;
-      },
-    };
-    const result = await whileTimePasses(setting.clock, rotateSecret({ ...setting.options, secrets }));
-    expect(result).toMatchObject({ generated: true });
-    expect(writes).toBe(2);
+    const options = { ...setting.options, secrets, signal: controller.signal };
+    expect(await whileTimePasses(setting.clock, rotateSecret(options))).toMatchObject({ generated: true });
     await expectAgreement(setting);
   });
 
@@ -66,10 +41,7 @@ describe("rotateSecret(), with a secret of the service's own and a store that fa
     const begunAt = setting.clock.monotonic();
     const failure = await failureOf(whileTimePasses(setting.clock, rotateSecret({ ...setting.options, secrets })));
     expect(failure).toBeInstanceOf(StoreError);
-    expect(failure).toMatchObject({
-      code: "store_unavailable",
-      message: LOST,
-    });
+    expect(failure).toMatchObject({ code: "store_unavailable", message: LOST });
     expect(inspect(failure, { depth: 9 })).not.toContain(serviceSecret(setting));
     const waitedMs = setting.clock.monotonic() - begunAt;
     expect(waitedMs).toBeGreaterThanOrEqual(120_000);

@@ -12,16 +12,23 @@ import {
   whileTimePasses,
 } from "./support.ts";
 
-/** Reads before the hand-over: the record, the other kind twice, both for the receivers' version, and those again. */
-const READS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-
-/** Its first write installs the secret, its second ends the rotation. */
-const WRITES = [
-  [1, "was lost", false],
-  [1, "was kept", true],
-  [2, "was lost", false],
-  [2, "was kept", true],
-] as const;
+type Spoil = (setting: Setting) => SecretStore;
+/** Before the service has the secret: the record, the other kind twice, both for the receivers' version, and those again. */
+const EARLY: readonly (readonly [what: string, spoil: Spoil, said: RegExp])[] = [
+  ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map(
+    (count) =>
+      [`read ${count}`, (setting: Setting) => silentAt(setting, count), /answer read\(\) within 10 s/] as const,
+  ),
+  ["receivers", ({ secrets }) => ({ ...secrets, receivers: () => new Promise(() => {}) }), /receivers\(\)/],
+  ...([false, true] as const).map(
+    (isKept) =>
+      [
+        `write that installs the secret, kept: ${isKept}`,
+        (setting: Setting) => silentWrite(setting, 1, isKept),
+        /answer write\(\) within 10 s\. This call gave the service no secret;/,
+      ] as const,
+  ),
+];
 const LAST_WRITES = [
   ["was lost", false],
   ["was kept", true],
@@ -41,56 +48,47 @@ async function expectGivenUp({ clock }: Setting, failure: Promise<unknown>, mess
 }
 
 describe("rotateSecret(), with a store that does not answer", () => {
-  it.each(READS)("ends after 10 s, and is resumed: read %i", async (count) => {
+  it.each(EARLY)("ends after 10 s, and is resumed: %s", async (_, spoil, said) => {
     const setting = await startSetting();
-    const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentAt(setting, count) }));
-    await expectGivenUp(setting, failure, /did not answer read\(\) within 10 s/);
+    await expectGivenUp(setting, failureOf(rotateSecret({ ...setting.options, secrets: spoil(setting) })), said);
     expect(serviceSecret(setting)).toBe(FIRST_SECRET);
     await rotateSecret(setting.options);
     await expectAgreement(setting);
   });
 
-  it.each(WRITES)("ends after 10 s, and is resumed: write %i that %s", async (count, _, isKept) => {
+  it.each(EARLY)("ends at once when its signal aborts, with the reason: %s", async (_, spoil) => {
     const setting = await startSetting();
-    const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentWrite(setting, count, isKept) }));
-    const message =
-      count === 1
-        ? /did not answer write\(\) within 10 s\. This call gave the service no secret;/
-        : /did not answer write\(\) within 10 s\. The service has a new secret by then/;
-    await expectGivenUp(setting, failure, message);
-    expect(serviceSecret(setting) === FIRST_SECRET).toBe(count === 1);
+    const controller = new AbortController();
+    const reason = new Error("the process ends");
+    const options = { ...setting.options, secrets: spoil(setting), signal: controller.signal };
+    const failure = failureOf(rotateSecret(options));
+    await setting.clock.advance(1_000);
+    controller.abort(reason);
+    expect(await failure).toBe(reason);
+  });
+
+  it.each(LAST_WRITES)("ends after 10 s when the write that ends the rotation %s", async (_, isKept) => {
+    const setting = await startSetting();
+    const failure = failureOf(rotateSecret({ ...setting.options, secrets: silentWrite(setting, 2, isKept) }));
+    await expectGivenUp(setting, failure, /answer write\(\) within 10 s\. The service has a new secret by then/);
+    expect(serviceSecret(setting)).not.toBe(FIRST_SECRET);
     await rotateSecret({ ...setting.options, force: true });
     await expectAgreement(setting);
   });
 
-  it("ends at once when its signal aborts while it installs the secret, with the reason", async () => {
-    const setting = await startSetting();
+  it.each(LAST_WRITES)("loses no secret of the service's own to a write that %s (WHK-18)", async (_, isKept) => {
+    const setting = await startSetting(GENERATING);
     const controller = new AbortController();
-    const reason = new Error("the process ends");
-    const secrets = silentWrite(setting, 1, true);
-    const failure = failureOf(rotateSecret({ ...setting.options, secrets, signal: controller.signal }));
+    const rotation = rotateSecret({
+      ...setting.options,
+      secrets: silentWrite(setting, 2, isKept),
+      signal: controller.signal,
+    });
     await setting.clock.advance(1_000);
-    controller.abort(reason);
-    expect(await failure).toBe(reason);
-    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true });
+    controller.abort();
+    expect(await whileTimePasses(setting.clock, rotation)).toMatchObject({ generated: true });
+    await expectAgreement(setting);
   });
-
-  it.each(LAST_WRITES)(
-    "does not lose a secret of the service's own to a write that %s without an answer (WHK-18)",
-    async (_, isKept) => {
-      const setting = await startSetting(GENERATING);
-      const controller = new AbortController();
-      const rotation = rotateSecret({
-        ...setting.options,
-        secrets: silentWrite(setting, 2, isKept),
-        signal: controller.signal,
-      });
-      await setting.clock.advance(1_000);
-      controller.abort();
-      expect(await whileTimePasses(setting.clock, rotation)).toMatchObject({ generated: true });
-      await expectAgreement(setting);
-    },
-  );
 
   it("says after 2 minutes that such a secret is lost, where no write has an answer (WHK-18)", async () => {
     const setting = await startSetting(GENERATING);
@@ -117,26 +115,6 @@ describe("rotateSecret(), with a store that does not answer", () => {
     expect(await failure).toMatchObject({
       message: expect.stringMatching(/This call gave the service no secret; an earlier one may have\./),
     });
-  });
-
-  it("ends after 10 s without the receivers", async () => {
-    const setting = await startSetting();
-    const secrets = { ...setting.secrets, receivers: () => new Promise<never>(() => {}) };
-    const failure = failureOf(rotateSecret({ ...setting.options, secrets }));
-    await setting.clock.advance(10_000);
-    expect(await failure).toMatchObject({ message: expect.stringMatching(/receivers\(\)/) });
-    expect(serviceSecret(setting)).toBe(FIRST_SECRET);
-  });
-
-  it.each(READS)("ends at once when its signal aborts, with the reason: read %i", async (count) => {
-    const setting = await startSetting();
-    const controller = new AbortController();
-    const reason = new Error("the process ends");
-    const options = { ...setting.options, secrets: silentAt(setting, count), signal: controller.signal };
-    const failure = failureOf(rotateSecret(options));
-    await setting.clock.advance(1_000);
-    controller.abort(reason);
-    expect(await failure).toBe(reason);
   });
 
   it.each(["time", "signal", "answer"])("leaves no timer and no listener behind when ended by %s", async (end) => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
 import {
   DAY_MS,
   expectAgreement,
   FIRST_SECRET,
   failureOf,
+  fillInbound,
   HOUR_MS,
   type Setting,
   serviceSecret,
@@ -100,11 +100,7 @@ describe("rotateSecret(), refused", () => {
   it.each([false, true])("never makes a ninth secret, those of both kinds counted; forced: %s", async (force) => {
     const setting = await startSetting();
     const now = setting.clock.now();
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: now + (index + 2) * HOUR_MS,
-    }));
-    await setting.secrets.write("inbound", { current: "an-inbound-secret", previous, next: null, rotatedAt: null }, 0);
+    await fillInbound(setting.secrets, now + 2 * HOUR_MS);
     const refused = await failureOf(rotateSecret({ ...setting.options, force }));
     expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: now + 2 * HOUR_MS } });
     await setting.clock.advance(2 * HOUR_MS);
@@ -114,7 +110,7 @@ describe("rotateSecret(), refused", () => {
 
   it("takes `next` back when the other kind grew while it was written (RCV-9)", async () => {
     const setting = await startSetting();
-    const secrets = interfering(setting, { atWrite: 1 });
+    const secrets = interfering(setting, "write");
     expect(await failureOf(rotateSecret({ ...setting.options, secrets }))).toMatchObject({ code: "rotation_refused" });
     expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: null });
     expect(serviceSecret(setting)).toBe(FIRST_SECRET);
@@ -122,13 +118,9 @@ describe("rotateSecret(), refused", () => {
 
   it("takes back no other than its own `next` then (RCV-9)", async () => {
     const setting = await startSetting();
-    const secrets = interfering(setting, { atWrite: 1 });
-    const other = {
-      secret: "what-another-rotation-began-with",
-      since: setting.clock.now(),
-      rotatedAtBefore: null,
-      hadSecret: true,
-    };
+    const secrets = interfering(setting, "write");
+    const since = setting.clock.now();
+    const other = { secret: "what-another-rotation-began-with", since, rotatedAtBefore: null, hadSecret: true };
     const write: SecretStore["write"] = async (kind, slots, revision) => {
       const isWritten = await secrets.write(kind, slots, revision);
       if (slots.next !== null) await setting.secrets.write(kind, { ...slots, next: other }, revision + 1);
@@ -141,7 +133,7 @@ describe("rotateSecret(), refused", () => {
 
   it("does not hand over a secret that is one too many since it was installed (RCV-9)", async () => {
     const setting = await startSetting();
-    const secrets = interfering(setting, { atLook: 1 });
+    const secrets = interfering(setting, "look");
     const refused = await failureOf(rotateSecret({ ...setting.options, secrets }));
     expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: expect.any(Number) } });
     expect(serviceSecret(setting)).toBe(FIRST_SECRET);
@@ -163,11 +155,7 @@ describe("rotateSecret(), refused", () => {
 
   it("counts a secret that both kinds share once", async () => {
     const setting = await startSetting();
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: setting.clock.now() + DAY_MS,
-    }));
-    await setting.secrets.write("inbound", { current: FIRST_SECRET, previous, next: null, rotatedAt: null }, 0);
+    await fillInbound(setting.secrets, setting.clock.now() + DAY_MS, FIRST_SECRET);
     await rotateSecret(setting.options);
     await expectAgreement(setting);
   });
@@ -192,66 +180,32 @@ describe("rotateSecret(), after a rotation that its store does not know", () => 
     await rotateSecret(setting.options);
   });
 
-  it("refuses with a store that was restored from a backup (RCV-9)", async () => {
+  it.each([undefined, null, 0])("goes on where the service shows no rotation: %s (WHK-16)", async (rotatedAt) => {
     const setting = await startSetting();
     await rotateSecret(setting.options);
-    const backup = await setting.secrets.read("delivery");
     await setting.clock.advance(2 * DAY_MS);
-    await rotateSecret(setting.options);
-    await setting.clock.advance(2 * DAY_MS);
-    const secrets = memorySecrets({ receivers: async () => [] });
-    await secrets.write("delivery", backup ?? expect.fail(), 0);
-    const refused = await failureOf(rotateSecret({ ...setting.options, secrets }));
-    expect(refused).toMatchObject({ code: "rotation_refused", fields: { until: null } });
-    await rotateSecret({ ...setting.options, secrets, force: true });
-    expect((await secrets.read("delivery"))?.current).toBe(serviceSecret(setting));
-  });
-
-  it.each([undefined, null, 0])(
-    "goes on where the service shows no rotation any more: %s (WHK-16)",
-    async (rotatedAt) => {
-      const setting = await startSetting();
-      await rotateSecret(setting.options);
-      await setting.clock.advance(2 * DAY_MS);
-      await rotateSecret(withConfig(setting, "get", { rotatedAt }));
-      await expectAgreement(setting);
-    },
-  );
-
-  it("remembers the rotation that the service showed last (WHK-2)", async () => {
-    const setting = await startSetting();
-    for (let day = 0; day < 2; day++) {
-      const { rotatedAt } = await rotateSecret(setting.options);
-      expect(await setting.secrets.read("delivery")).toMatchObject({ rotatedAt });
-      await setting.clock.advance(2 * DAY_MS);
-    }
+    await rotateSecret(withConfig(setting, "get", { rotatedAt }));
+    await expectAgreement(setting);
   });
 });
 
-/** A store in which the other kind gets as many secrets as there may be, at a write of this one or a look for receivers. */
-function interfering(
-  { secrets, clock }: Setting,
-  at: { readonly atWrite?: number; readonly atLook?: number },
-): SecretStore {
-  const counts = { atWrite: 0, atLook: 0 };
-  const count = async (name: keyof typeof counts) => {
-    counts[name] += 1;
-    if (counts[name] !== at[name]) return;
-    const previous = Array.from({ length: 6 }, (_, index) => ({
-      secret: `a-replaced-inbound-secret-${index}`,
-      validUntil: clock.now() + DAY_MS,
-    }));
-    await secrets.write("inbound", { current: "an-inbound-secret", previous, next: null, rotatedAt: null }, 0);
+/** A store in which the other kind gets as many secrets as there may be, at the first write of this one or look for receivers. */
+function interfering({ secrets, clock }: Setting, at: "write" | "look"): SecretStore {
+  let isFull = false;
+  const interfere = async () => {
+    if (isFull) return;
+    isFull = true;
+    await fillInbound(secrets, clock.now() + DAY_MS);
   };
   return {
     ...secrets,
     async write(...args) {
       const isWritten = await secrets.write(...args);
-      await count("atWrite");
+      if (at === "write") await interfere();
       return isWritten;
     },
     async receivers() {
-      await count("atLook");
+      if (at === "look") await interfere();
       return [];
     },
   };

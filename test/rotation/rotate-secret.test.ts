@@ -16,6 +16,8 @@ import {
   withOutcome,
 } from "./support.ts";
 
+/** How a service writes timestamps that are absent. */
+const ABSENT = ["omit", "null", "zero"] as const;
 const ALL_ATTEMPTS_MS = 81 * MINUTE_MS;
 const TOLERANCE_MS = 90 * MINUTE_MS;
 
@@ -57,41 +59,32 @@ describe("rotateSecret()", () => {
     expect((await setting.secrets.read("delivery"))?.previous.map(({ secret }) => secret)).toEqual([first]);
   });
 
-  it.each(["omit", "null", "zero"] as const)(
-    "installs a first secret where there was none, timestamps absent by %s (WHK-16, WHK-17)",
-    async (absentTimestamps) => {
-      const setting = await startSetting({ empty: true, emulator: { unspecified: { absentTimestamps } } });
-      const result = await rotateSecret(setting.options);
-      expect(result).toMatchObject({ rotatedAt: null, previousValidUntil: null, generated: false });
-      const stored = await setting.secrets.read("delivery");
-      expect(stored).toMatchObject({ current: serviceSecret(setting), previous: [], next: null, rotatedAt: null });
-    },
-  );
-
-  it.each(["omit", "null", "zero"] as const)(
-    "knows its rotations apart, timestamps absent by %s (WHK-16, WHK-26)",
-    async (absentTimestamps) => {
-      const setting = await startSetting({ emulator: { unspecified: { absentTimestamps } } });
-      for (let day = 0; day < 3; day++) {
-        const { rotatedAt } = await rotateSecret(setting.options);
-        expect(rotatedAt).toBe(setting.clock.now());
-        await expectAgreement(setting);
-        await setting.clock.advance(2 * DAY_MS);
-      }
-    },
-  );
-
-  it("keeps the old secret for retries signed at the end of the service's window (DLV-6, DLV-16, DLV-17)", async () => {
-    const setting = await startSetting({ emulator: { unspecified: { overlapMs: HOUR_MS } } });
-    const { previousValidUntil } = await rotateSecret({ ...setting.options, toleranceMs: 10 * MINUTE_MS });
-    expect(previousValidUntil).toBe(setting.clock.now() + HOUR_MS + ALL_ATTEMPTS_MS + 10 * MINUTE_MS);
+  it.each(ABSENT)("installs a first secret, timestamps absent by %s (WHK-16, WHK-17)", async (absentTimestamps) => {
+    const setting = await startSetting({ empty: true, emulator: { unspecified: { absentTimestamps } } });
+    const result = await rotateSecret(setting.options);
+    expect(result).toMatchObject({ rotatedAt: null, previousValidUntil: null, generated: false });
+    const stored = await setting.secrets.read("delivery");
+    expect(stored).toMatchObject({ current: serviceSecret(setting), previous: [], next: null, rotatedAt: null });
   });
 
-  it("keeps it for frozen retries where the service has no window (WHK-19, DLV-17)", async () => {
-    const setting = await startSetting({ emulator: { unspecified: { overlapMs: 0 } } });
-    const { previousValidUntil } = await rotateSecret(setting.options);
-    expect(previousValidUntil).toBe(setting.clock.now() + ALL_ATTEMPTS_MS + TOLERANCE_MS);
+  it.each(ABSENT)("knows its rotations apart, timestamps absent by %s (WHK-16, WHK-26)", async (absentTimestamps) => {
+    const setting = await startSetting({ emulator: { unspecified: { absentTimestamps } } });
+    for (let day = 0; day < 3; day++) {
+      const { rotatedAt } = await rotateSecret(setting.options);
+      expect(rotatedAt).toBe(setting.clock.now());
+      await expectAgreement(setting);
+      await setting.clock.advance(2 * DAY_MS);
+    }
   });
+
+  it.each([HOUR_MS, 0])(
+    "keeps the old secret for retries signed at the end of a window of %i ms (DLV-6, DLV-17)",
+    async (overlapMs) => {
+      const setting = await startSetting({ emulator: { unspecified: { overlapMs } } });
+      const { previousValidUntil } = await rotateSecret({ ...setting.options, toleranceMs: 10 * MINUTE_MS });
+      expect(previousValidUntil).toBe(setting.clock.now() + overlapMs + ALL_ATTEMPTS_MS + 10 * MINUTE_MS);
+    },
+  );
 
   it("takes an end that lies in the past for none (WHK-16)", async () => {
     const setting = await startSetting();
@@ -148,20 +141,18 @@ describe("rotateSecret(), options", () => {
   });
 });
 
-describe("rotateSecret(), what it tells", () => {
-  it("logs each step, and never a secret", async () => {
-    const setting = await startSetting({ emulator: { unspecified: { secretGeneration: "always" } } });
-    const result = await rotateSecret(setting.options);
-    const stored = await setting.secrets.read("delivery");
-    const refused = await failureOf(rotateSecret(setting.options));
-    await setting.clock.advance(2 * DAY_MS);
-    const failed = await failureOf(rotateSecret(withOutcome(setting, { hasCurrentSecret: false })));
-    const told =
-      inspect([setting.lines, result, refused, failed], { depth: 9 }) + JSON.stringify([refused, failed, result]);
-    expect(setting.lines.length).toBeGreaterThan(5);
-    for (const secret of [stored?.current, ...(stored?.previous.map(({ secret }) => secret) ?? [])]) {
-      expect(told).not.toContain(secret);
-    }
-    expect(told).not.toMatch(/[0-9a-f]{32}/);
-  });
+it("rotateSecret() logs each step, and never a secret", async () => {
+  const setting = await startSetting({ emulator: { unspecified: { secretGeneration: "always" } } });
+  const result = await rotateSecret(setting.options);
+  const stored = await setting.secrets.read("delivery");
+  const refused = await failureOf(rotateSecret(setting.options));
+  await setting.clock.advance(2 * DAY_MS);
+  const failed = await failureOf(rotateSecret(withOutcome(setting, { hasCurrentSecret: false })));
+  const told =
+    inspect([setting.lines, result, refused, failed], { depth: 9 }) + JSON.stringify([refused, failed, result]);
+  expect(setting.lines.length).toBeGreaterThan(5);
+  for (const secret of [stored?.current, ...(stored?.previous.map(({ secret }) => secret) ?? [])]) {
+    expect(told).not.toContain(secret);
+  }
+  expect(told).not.toMatch(/[0-9a-f]{32}/);
 });

@@ -12,11 +12,9 @@ const PREVIOUS = [
 const SLOTS: SecretSlots = { current: "the-current-secret", previous: PREVIOUS, next: NEXT, rotatedAt: NOW - 5 };
 const REPLACEMENT = { validUntil: NOW + 9, next: null, rotatedAt: NOW - 1, now: NOW };
 
-describe("withNext()", () => {
-  it("keeps all but the previous secrets that have ended, and the rotation that is remembered", () => {
-    const previous = PREVIOUS.slice(0, 2);
-    expect(withNext({ ...SLOTS, next: null }, NEXT, NOW)).toEqual({ ...SLOTS, previous });
-  });
+it("withNext() keeps all but the previous secrets that have ended, and the rotation that is remembered", () => {
+  const previous = PREVIOUS.slice(0, 2);
+  expect(withNext({ ...SLOTS, next: null }, NEXT, NOW)).toEqual({ ...SLOTS, previous });
 });
 
 describe("withCurrent()", () => {

@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect } from "vitest";
 import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
 import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { WebhookRecord } from "../../src/emulator/state/records.ts";
 import type { RotateSecretOptions, SecretStore } from "../../src/rotation/index.ts";
 import type { ReceiverSighting } from "../../src/service/secret-store.ts";
 import type { WebhookKind } from "../../src/service/webhook-kind.ts";
@@ -65,14 +66,7 @@ export async function startSetting({ emulator: settings = {}, client: own = {}, 
 
 /** What the service itself has. */
 export function serviceState({ emulator }: Pick<Setting, "emulator">, kind: WebhookKind = "delivery") {
-  const configs = Object.values(emulator.control.exportState().tables.webhooks ?? {}) as {
-    readonly apiClientId: string;
-    readonly kind: string;
-    readonly currentSecret: string | null;
-    readonly previousSecret: string | null;
-    readonly previousValidUntil: number | null;
-    readonly rotatedAt: number | null;
-  }[];
+  const configs = Object.values(emulator.control.exportState().tables.webhooks ?? {}) as WebhookRecord[];
   const config = configs.find((each) => each.apiClientId === "ac_main" && each.kind === kind);
   if (config === undefined) throw new Error(`the service has no ${kind} webhook`);
   return config;
@@ -94,6 +88,15 @@ export async function whileTimePasses<T>(clock: FakeClock, work: Promise<T>, ste
     await setImmediate();
   }
   return work;
+}
+
+/** Gives the other kind as many secrets as there may be besides two of this one; the first of them ends then, each later one an hour later. */
+export async function fillInbound(secrets: SecretStore, end: number, current = "an-inbound-secret"): Promise<void> {
+  const previous = Array.from({ length: 6 }, (_, index) => ({
+    secret: `a-replaced-inbound-secret-${index}`,
+    validUntil: end + index * HOUR_MS,
+  }));
+  await secrets.write("inbound", { current, previous, next: null, rotatedAt: null }, 0);
 }
 
 /** A receiver's heartbeat. */

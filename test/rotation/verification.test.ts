@@ -52,25 +52,19 @@ describe("rotateSecret(), not rotated", () => {
     expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "not_rotated" });
   });
 
-  it.each([undefined, null, 0])(
-    "says so when a secret was replaced and rotatedAt is %s, before and after (WHK-2, WHK-16)",
-    async (rotatedAt) => {
-      const setting = await startSetting();
-      const options = withOutcome(setting, { rotatedAt });
-      expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "not_rotated" });
-      expect((await setting.secrets.read("delivery"))?.current).toBe(FIRST_SECRET);
-    },
-  );
+  it.each([undefined, null, 0])("says so when rotatedAt is %s before and after (WHK-2, WHK-16)", async (rotatedAt) => {
+    const setting = await startSetting();
+    const options = withOutcome(setting, { rotatedAt });
+    expect(await failureOf(rotateSecret(options))).toMatchObject({ code: "not_rotated" });
+    expect((await setting.secrets.read("delivery"))?.current).toBe(FIRST_SECRET);
+  });
 
-  it.each([{ rotatedAt: undefined }, { hasCurrentSecret: false }])(
-    "looks once more before it says so: %j (WHK-2)",
-    async (fields) => {
-      const setting = await startSetting();
-      const { rotatedAt } = await rotateSecret(withConfig(setting, "update", fields));
-      expect(rotatedAt).toBe(setting.clock.now());
-      await expectAgreement(setting);
-    },
-  );
+  it.each([{ rotatedAt: undefined }, { hasCurrentSecret: false }])("looks once more: %j (WHK-2)", async (fields) => {
+    const setting = await startSetting();
+    const { rotatedAt } = await rotateSecret(withConfig(setting, "update", fields));
+    expect(rotatedAt).toBe(setting.clock.now());
+    await expectAgreement(setting);
+  });
 
   it.each([false, true])("says so when the service has no current secret then; forced: %s (WHK-2)", async (force) => {
     const setting = await startSetting();
@@ -100,16 +94,14 @@ describe("rotateSecret(), not rotated", () => {
   });
 });
 
-describe("rotateSecret(), before the service has a secret", () => {
-  it("remembers the rotatedAt that the service shows all the same (WHK-16)", async () => {
-    const setting = await startSetting({ empty: true });
-    const rotatedAt = setting.clock.now() - DAY_MS;
-    setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
-    const shown = withConfig(setting, "get", { hasCurrentSecret: false, rotatedAt });
-    await failureOf(rotateSecret({ ...shown, waitMs: 0 }));
-    const stored = await setting.secrets.read("delivery");
-    expect(stored?.next).toMatchObject({ hadSecret: false, rotatedAtBefore: rotatedAt });
-  });
+it("rotateSecret(), before the service has a secret, remembers the rotatedAt that the service shows all the same (WHK-16)", async () => {
+  const setting = await startSetting({ empty: true });
+  const rotatedAt = setting.clock.now() - DAY_MS;
+  setting.sightings = [sightingOf({ seenAt: setting.clock.now() })];
+  const shown = withConfig(setting, "get", { hasCurrentSecret: false, rotatedAt });
+  await failureOf(rotateSecret({ ...shown, waitMs: 0 }));
+  const stored = await setting.secrets.read("delivery");
+  expect(stored?.next).toMatchObject({ hadSecret: false, rotatedAtBefore: rotatedAt });
 });
 
 describe("rotateSecret(), answers of another shape", () => {
@@ -141,21 +133,18 @@ describe("rotateSecret(), answers of another shape", () => {
     await expectAgreement(setting);
   });
 
-  it.each(["elevenbytes", "fifteen bytes.."])(
-    "refuses %j, which no receiver takes (WHK-18, WHK-24)",
-    async (secret) => {
-      const setting = await startSetting();
-      const refused = await failureOf(rotateSecret(generating(setting, secret)));
-      expect(refused).toBeInstanceOf(RotationError);
-      expect(refused).toMatchObject({ code: "invalid_secret", fields: { kind: "delivery" } });
-      expect(String(refused)).toMatch(/deliveries are refused.*dangerouslyShort: true/);
-      expect(String(refused)).not.toContain(secret);
-      expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: expect.any(Object) });
-      // What the service makes next can be used.
-      expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true, generated: false });
-      await expectAgreement(setting);
-    },
-  );
+  it.each(["elevenbytes", "fifteen bytes.."])("refuses %j, that no receiver takes (WHK-18, WHK-24)", async (secret) => {
+    const setting = await startSetting();
+    const refused = await failureOf(rotateSecret(generating(setting, secret)));
+    expect(refused).toBeInstanceOf(RotationError);
+    expect(refused).toMatchObject({ code: "invalid_secret", fields: { kind: "delivery" } });
+    expect(String(refused)).toMatch(/deliveries are refused.*dangerouslyShort: true/);
+    expect(String(refused)).not.toContain(secret);
+    expect(await setting.secrets.read("delivery")).toMatchObject({ current: FIRST_SECRET, next: expect.any(Object) });
+    // What the service makes next can be used.
+    expect(await rotateSecret(setting.options)).toMatchObject({ resumed: true, generated: false });
+    await expectAgreement(setting);
+  });
 
   it("refuses a short one by its bytes, not its text (DLV-14)", async () => {
     const setting = await startSetting();

@@ -50,7 +50,7 @@ describe("conformance()", () => {
     write("docs/spec/conformance.md", "- DLV-1 one.\n- DLV-2 two.\n- DLV-3 three.\n");
     write("test/receiver/a.test.ts", 'it("one (DLV-1)", () => {});');
     write("test/emulator/a.test.ts", 'it("two (DLV-2)", () => {});');
-    write("test/end-to-end/a.test.ts", 'it("three (DLV-3)", () => {});');
+    write("test/proofs/end-to-end/a.test.ts", 'it("three (DLV-3)", () => {});');
     expect(conformance(root)[0]).toMatchObject({ covered: ["DLV-2", "DLV-3"], required: true });
   });
 
@@ -59,7 +59,7 @@ describe("conformance()", () => {
     write("test/emulator/a.test.ts", 'it("one (CLI-1)", () => {});');
     write("test/client/a.test.ts", 'it("two (CLI-2)", () => {});');
     write("test/rotation/a.test.ts", 'it("three (CLI-3)", () => {});');
-    write("test/end-to-end/a.test.ts", 'it("four (CLI-4)", () => {});');
+    write("test/proofs/end-to-end/a.test.ts", 'it("four (CLI-4)", () => {});');
     expect(conformance(root, {})[0]).toMatchObject({ covered: ["CLI-2", "CLI-3", "CLI-4"], required: true });
   });
 

@@ -1,6 +1,6 @@
 /** One body per event type, written out as text, so that no code of ours had a hand in them. */
 
-export const queuedBody = `{"eventType":"message.queued","direction":"outbound","occurredAt":1763629200000,"apiClientId":"apc_7","messageId":"msg_1001","sequence":1,"data":{"messageId":"msg_1001","externalReference":"order-77","sendFrom":"+15550100001","to":"+15550100002","status":"QUEUED","error":null}}`;
+const queuedBody = `{"eventType":"message.queued","direction":"outbound","occurredAt":1763629200000,"apiClientId":"apc_7","messageId":"msg_1001","sequence":1,"data":{"messageId":"msg_1001","externalReference":"order-77","sendFrom":"+15550100001","to":"+15550100002","status":"QUEUED","error":null}}`;
 
 export const sentBody = `{"eventType":"message.sent","direction":"outbound","occurredAt":1763629201000,"apiClientId":"apc_7","messageId":"msg_1001","sequence":2,"data":{"messageId":"msg_1001","externalReference":"order-77","sendFrom":"+15550100001","to":"+15550100002","status":"sent","error":null}}`;
 

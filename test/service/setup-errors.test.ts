@@ -1,4 +1,5 @@
 /** What is said of each wrong option about secrets and signatures, word for word: the message is what a user has to go by. */
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { OncehookError } from "../../src/errors.ts";
 import { stderrLogger } from "../../src/internal/logger.ts";
@@ -134,6 +135,7 @@ describe("the errors of wrong options", () => {
     const error = failureOf(act);
     expect(error).toBeInstanceOf(OncehookError);
     expect(shownOf(error)).toMatchSnapshot();
+    expect(inspect(error, { depth: 9 })).not.toContain(SECRET);
   });
 });
 

@@ -47,23 +47,10 @@ describe("signPayload()", () => {
     }
   });
 
-  it("takes for chosen what it does anyway", () => {
-    const chosen = signPayload({
-      ...{ body, secret: { secret: SECRET, encoding: "utf8" }, timestamp: NOW, unit: "ms", encoding: "hex" },
-    });
-    expect(chosen).toEqual(signPayload({ body, secret: SECRET, timestamp: NOW }));
-  });
-
   it("signs with a short secret, because the service has no rule against it, but not with none", () => {
     expect(() => signPayload({ body, secret: "short" })).not.toThrow();
     expect(() => signPayload({ body, secret: "" })).toThrow(/"secret"/);
     expect(() => signPayload({ body, secret: { secret: "xyz", encoding: "hex" } })).toThrow(/not valid hex/);
-  });
-
-  it("refuses unknown encodings, units and times", () => {
-    const wrong = [{ encoding: "Hex" }, { unit: "us" }, { timestamp: Number.NaN }];
-    for (const options of wrong)
-      expect(() => signPayload({ body, secret: SECRET, ...(options as object) })).toThrow(/Option "/);
   });
 });
 
@@ -72,19 +59,6 @@ function expected(key: Uint8Array, text: string, body: Uint8Array): string {
 }
 
 describe("HmacKey", () => {
-  it("gives the digests of RFC 4231, test cases 1, 2 and 6", () => {
-    const digest = (key: Buffer, data: string) => new HmacKey(key).digest("", Buffer.from(data)).toString("hex");
-    expect(digest(Buffer.alloc(20, 0x0b), "Hi There")).toBe(
-      "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
-    );
-    expect(digest(Buffer.from("Jefe"), "what do ya want for nothing?")).toBe(
-      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
-    );
-    expect(digest(Buffer.alloc(131, 0xaa), "Test Using Larger Than Block-Size Key - Hash Key First")).toBe(
-      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
-    );
-  });
-
   it.each([1, 16, 63, 64, 65, 128, 200])("agrees with node:crypto on a key of %i bytes", (length) => {
     const key = randomBytes(length);
     const hmac = new HmacKey(key);

@@ -1,15 +1,15 @@
-/** Keyrings made of what a secret store holds. */
+/** Keyrings made of what a secret store holds, and how a receiver reads them. */
 import { describe, expect, it } from "vitest";
-import { KeyringError } from "../../src/errors.ts";
-import { type CompiledKeyring, compileKeyring } from "../../src/service/keyring.ts";
-import { latestReads, storedKeyring } from "../../src/service/keyring-source.ts";
+import { KeyringError, SetupError } from "../../src/errors.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring } from "../../src/service/keyring.ts";
+import { createKeyringSource, latestReads, storedKeyring } from "../../src/service/keyring-source.ts";
 import type { SecretSlots, SecretStore, StoredSecrets } from "../../src/service/secret-store.ts";
 import { HmacKey } from "../../src/sources/hmac-key.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { atHand, MINUTE, settle, setUp } from "./keyring-source-setup.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
-const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const NEXT = { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: null, hadSecret: true };
@@ -115,72 +115,181 @@ describe("storedKeyring()", () => {
     expect(keys[1]?.validUntil).toBeGreaterThan(NOW + 7 * DAY);
     expect(keys[1]?.validUntil).toBeLessThanOrEqual(NOW + 8 * DAY);
     expect((await compiled({ delivery }, NOW - 5 * MINUTE)).version).toBe(version);
-  });
-
-  it("takes the latest end that is plausible as it is (RCV-9)", async () => {
-    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY }] };
-    expect((await compiled({ delivery })).keys[1]?.validUntil).toBe(NOW + 8 * DAY);
-  });
-
-  it("passes on what the store rejects with", async () => {
-    const failure = new Error("down");
-    await expect(storedKeyring({ ...memorySecrets(), read: () => Promise.reject(failure) }, NOW)).rejects.toBe(failure);
+    // The latest end that is plausible.
+    const latest = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY }] };
+    expect((await compiled({ delivery: latest })).keys[1]?.validUntil).toBe(NOW + 8 * DAY);
   });
 });
 
-// A secret store's reads, guarded against copies that lag behind.
-
-const at = (revision: number): StoredSecrets => ({
-  ...{ current: SECRET, previous: [], next: null, rotatedAt: null, revision },
-});
-
-function setUp() {
-  const clock = createFakeClock();
-  const answers: (StoredSecrets | null | undefined)[] = [];
-  const read = async () => answers.shift() as StoredSecrets | null;
-  const reads = latestReads({ read, encoding: "utf8" } as unknown as SecretStore, clock);
-  const next = (answer: StoredSecrets | null | undefined) => {
-    answers.push(answer);
-    return reads.read("inbound");
-  };
-  return { clock, next, reads };
-}
+const at = (revision: number): StoredSecrets => ({ ...slots({ current: SECRET }), revision });
 
 describe("latestReads()", () => {
-  it("takes the same revision again, and a later one", async () => {
-    const { next } = setUp();
-    for (const revision of [2, 2, 3, 3]) expect(await next(at(revision))).toEqual(at(revision));
-  });
-
-  it("takes nothing for null, also from a store that gives undefined, and remembers what was before it", async () => {
-    const { next } = setUp();
-    expect(await next(at(2))).toEqual(at(2));
-    expect(await next(null)).toBeNull();
-    expect(await next(undefined)).toBeNull();
-    await expect(next(at(1))).rejects.toMatchObject({
+  it("takes nothing for null, also from a store that gives undefined, and remembers what each kind had before it", async () => {
+    let answer: StoredSecrets | null | undefined = at(2);
+    const read = async () => answer as StoredSecrets | null;
+    const reads = latestReads({ ...memorySecrets({ encoding: "hex" }), read }, createFakeClock());
+    expect(reads.encoding).toBe("hex");
+    expect(await reads.read("inbound")).toEqual(at(2));
+    for (const none of [null, undefined]) {
+      answer = none;
+      expect(await reads.read("inbound")).toBeNull();
+    }
+    answer = at(1);
+    expect(await reads.read("delivery")).toEqual(at(1));
+    await expect(reads.read("inbound")).rejects.toMatchObject({
       code: "keyring_unavailable",
       message:
         "It returned an older revision of the inbound secrets (1) than before (2): the store must read what was written last. If it was restored, the older one counts after a minute.",
     });
   });
+});
 
-  it("takes an older revision a minute after the newer one was last read", async () => {
-    const { clock, next } = setUp();
-    await next(at(2));
-    await clock.advance(59_999);
-    await expect(next(at(1))).rejects.toThrow(/older revision/);
-    await clock.advance(1);
-    expect(await next(at(1))).toEqual(at(1));
+const stored = (current: string) => slots({ current });
+
+/** A source over a store in memory that holds one secret, and a switch that makes the store's reads fail. */
+async function setUpStore(refreshMs = 1_000) {
+  const store = memorySecrets({ refreshMs });
+  await store.write("delivery", stored(SECRET), 0);
+  let failure: Error | null = null;
+  let reads = 0;
+  const secrets: SecretStore = {
+    ...store,
+    read: (kind) => {
+      reads++;
+      return failure === null ? store.read(kind) : Promise.reject(failure);
+    },
+  };
+  const { clock, log, logger } = setUp(() => undefined);
+  const source = createKeyringSource(secrets, { clock, logger });
+  const fail = (error: Error | null) => {
+    failure = error;
+  };
+  return { store, source, clock, log, fail, reads: () => reads };
+}
+
+describe("createKeyringSource() of a secret store", () => {
+  it("reads one keyring for all routes and tenants", async () => {
+    const { source, reads } = await setUpStore();
+    const keyring = await source.read({ tenant: "a" });
+    expect(atHand(source.read({ route: "/b" }))).toBe(keyring);
+    expect(reads()).toBe(2);
+    expect(source.version()).toBe(keyring.version);
   });
 
-  it("tells the kinds apart", async () => {
-    const { next, reads } = setUp();
-    await next(at(2));
-    expect(reads.encoding).toBe("utf8");
-    const other = latestReads(
-      { read: async () => at(1), encoding: "hex" } as unknown as SecretStore,
-      createFakeClock(),
-    );
-    expect(await other.read("delivery")).toEqual(at(1));
+  it("refreshes by the store's refreshMs instead of 30 s when requests come (RCV-9)", async () => {
+    const { source, store, clock } = await setUpStore(200);
+    const before = await source.read({});
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await clock.advance(199);
+    source.read({});
+    await settle();
+    expect(atHand(source.read({}))).toBe(before);
+    await clock.advance(1);
+    source.read({});
+    await settle();
+    expect(atHand(source.read({})).version).not.toBe(before.version);
+  });
+
+  it("warns once, at the first read, of the kind that has no secret and is refused", async () => {
+    const { source, store, clock, log } = await setUpStore(200);
+    const warnings = () => log.filter((line) => line.includes("keyring_warning"));
+    expect(warnings()).toEqual([]);
+    await source.read({});
+    const said = expect.stringMatching(/warn.*No secret for inbound webhooks is stored: they are refused.*adoptSecret/);
+    expect(warnings()).toEqual([said]);
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await clock.advance(200);
+    await source.background?.refresh();
+    expect(warnings()).toEqual([said]);
+  });
+
+  it.each([stored(OTHER_SECRET), slots({ next: { ...NEXT, secret: OTHER_SECRET, hadSecret: false } })])(
+    "warns of no kind that has a secret, current or next (%#)",
+    async (slots) => {
+      const { source, store, log } = await setUpStore();
+      await store.write("inbound", slots, 0);
+      await source.read({});
+      expect(log).toEqual([]);
+    },
+  );
+
+  it("lets a request that waits to read again go on by the next background refresh", async () => {
+    const { source, store, clock, reads } = await setUpStore();
+    const seen = await source.read({});
+    await clock.advance(1);
+    const waiting = source.reread({}, seen, clock.monotonic());
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await source.background?.refresh();
+    expect((await waiting)?.version).not.toBe(seen.version);
+    const before = reads();
+    await clock.advance(2_000);
+    expect(reads()).toBe(before);
+  });
+
+  it("rejects while nothing is stored, and works a refresh after the first write", async () => {
+    const secrets = memorySecrets({ refreshMs: 100 });
+    const { clock, logger } = setUp(() => undefined);
+    const source = createKeyringSource(secrets, { clock, logger });
+    await expect((async () => source.read({}))()).rejects.toThrow(KeyringError);
+    await secrets.write("inbound", stored(SECRET), 0);
+    await clock.advance(100);
+    expect((await source.read({})).keys).toHaveLength(1);
+  });
+
+  it("refuses a store that is read without a pause", () => {
+    const { clock, logger } = setUp(() => undefined);
+    const make = () => createKeyringSource({ ...memorySecrets(), refreshMs: 0 }, { clock, logger });
+    expect(make).toThrow(SetupError);
+    expect(make).toThrow(/"secrets.refreshMs" must be/);
+  });
+});
+
+describe("createKeyringSource() of a store that reads an older revision after a newer one", () => {
+  /** A source over a store of delivery secrets whose answers the test gives. */
+  function setUpAnswers() {
+    const { clock, log, logger } = setUp(() => undefined);
+    let answer: StoredSecrets | null = null;
+    const read: SecretStore["read"] = async (kind) => (kind === "delivery" ? answer : null);
+    const source = createKeyringSource({ ...memorySecrets(), read }, { clock, logger });
+    const give = async (current: string | null, revision: number) => {
+      answer = current === null ? null : { ...stored(current), revision };
+      await source.background?.refresh();
+      return source.version();
+    };
+    return { clock, log, source, give };
+  }
+
+  it("goes on with the newer one, and answers 503 to what it does not fit (RCV-4, RCV-9)", async () => {
+    const { source, clock, log, give } = setUpAnswers();
+    const newer = await give(SECRET, 2);
+    await clock.advance(1);
+    expect(await give(OTHER_SECRET, 1)).toBe(newer);
+    expect(log.join()).toContain("an older revision of the delivery secrets");
+    await expect(source.reread({}, await source.read({}), clock.monotonic())).rejects.toThrow(KeyringError);
+    expect(await give(OTHER_SECRET, 3)).not.toBe(newer);
+  });
+
+  it("takes the older one a minute after the newer one was last read: the store was restored", async () => {
+    const { clock, give } = setUpAnswers();
+    const newer = await give(SECRET, 2);
+    await clock.advance(MINUTE);
+    await give(SECRET, 2);
+    await clock.advance(MINUTE - 1);
+    expect(await give(OTHER_SECRET, 1)).toBe(newer);
+    await clock.advance(1);
+    expect(await give(OTHER_SECRET, 1)).not.toBe(newer);
+    expect(await give(SECRET, 2)).toBe(newer);
+  });
+});
+
+describe("version()", () => {
+  it("of several tenants with equal secrets is that of the one keyring", async () => {
+    const answers: Record<string, Keyring> = { a: SECRET, b: SECRET, c: OTHER_SECRET };
+    const { source } = setUp(({ tenant }) => answers[tenant ?? ""]);
+    const { version } = await source.read({ tenant: "a" });
+    await source.read({ tenant: "b" });
+    expect(source.version()).toBe(version);
+    await source.read({ tenant: "c" });
+    expect(source.version()).not.toBe(version);
   });
 });

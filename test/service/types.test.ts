@@ -2,7 +2,6 @@
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
 import { createReceiver } from "../../src/index.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
 import {
   eventSchemas,
   isKnownEvent,
@@ -22,7 +21,6 @@ import type {
   WebhookEvent,
 } from "../../src/service/types.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { deliver, fixtures, TEST_SECRET } from "../../src/testing/index.ts";
 import { bytes, deliveryBody } from "./examples.ts";
 
 /** The declared fields only, read-only: a loose schema also has an index signature, which the interfaces leave out. */
@@ -71,25 +69,6 @@ describe("LateEvent", () => {
     const handler = (event: WebhookEvent) => event.eventType;
     expect(receiver.onAny(handler).onLate(handler)).toBe(receiver);
     expectTypeOf<LateEvent>().toExtend<WebhookEvent>();
-  });
-
-  it("is what a handler gets (RCV-7)", async () => {
-    const receiver = createReceiver({
-      secrets: TEST_SECRET,
-      store: memoryStore({ volatile: true }),
-      logger: silentLogger,
-    });
-    const late: [string, string, number][] = [];
-    receiver
-      .onAny(() => {})
-      .onLate(({ direction, messageId, sequence }) => late.push([direction, messageId, sequence]));
-    await deliver(receiver, fixtures.delivery({ messageId: "msg_1" }));
-    await deliver(receiver, fixtures.sent({ messageId: "msg_1" }));
-    await deliver(receiver, fixtures.unknown({ messageId: "msg_1", sequence: 1 }));
-    expect(late).toEqual([
-      ["outbound", "msg_1", 2],
-      ["outbound", "msg_1", 1],
-    ]);
   });
 });
 

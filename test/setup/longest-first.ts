@@ -21,7 +21,6 @@ const LONGEST = [
   "test/inspector/guard.test.ts",
   "test/receiver/keyrings.test.ts",
   "test/stores/sqlite-erase-prune.test.ts",
-  "test/outages/outages.test.ts",
   "test/concurrency/several-processes.test.ts",
 ];
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/service/sign.ts";
-import { readHeader } from "../../src/sources/headers.ts";
+import { readHeader, readTrace } from "../../src/sources/headers.ts";
 
 describe("readHeader()", () => {
   it("reads fetch Headers, joining duplicates in order", () => {
@@ -49,5 +49,61 @@ describe("readHeader()", () => {
   it("does not read inherited properties", () => {
     const headers: Record<string, string> = Object.create({ "x-service-signature": "a" });
     expect(readHeader(headers, SIGNATURE_HEADER)).toBeUndefined();
+  });
+});
+
+describe("readTrace()", () => {
+  const TRACE = "0af7651916cd43dd8448eb211c80319c";
+  const PARENT = "b7ad6b7169203331";
+  const valid = `00-${TRACE}-${PARENT}-01`;
+  const read = (traceparent: string) => readTrace({ traceparent });
+
+  it.each([
+    ["as W3C shows it", valid],
+    ["of a trace that is not sampled", `00-${TRACE}-${PARENT}-00`],
+    ["with flags of a later version", `00-${TRACE}-${PARENT}-ff`],
+    ["with ids of zeros but one", `00-${"0".repeat(31)}1-${"0".repeat(15)}1-01`],
+    ["with ids that begin with zeros", `00-00${TRACE.slice(2)}-00${PARENT.slice(2)}-01`],
+  ])("reads a header %s", (_what, header) => {
+    expect(read(header)).toBe(header);
+    expect(readTrace(new Headers({ traceparent: header }))).toBe(header);
+  });
+
+  it.each([
+    ["is not there", undefined],
+    ["is empty", ""],
+    ["has a word before", `x${valid}`],
+    ["has a line before", `secret\n${valid}`],
+    ["has a word behind", `${valid}x`],
+    ["has a line behind", `${valid}\nsecret`],
+    ["has more fields, as a later version may", `${valid}-x`],
+    ["has another version", valid.replace("00-", "01-")],
+    ["has a trace of zeros", `00-${"0".repeat(32)}-${PARENT}-01`],
+    ["has a parent of zeros", `00-${TRACE}-${"0".repeat(16)}-01`],
+    ["has a shorter trace", `00-${TRACE.slice(1)}-${PARENT}-01`],
+    ["has a trace of one digit", `00-a-${PARENT}-01`],
+    ["has a longer trace", `00-${TRACE}a-${PARENT}-01`],
+    ["has a trace in upper case", `00-${TRACE.toUpperCase()}-${PARENT}-01`],
+    ["has a trace of other letters", `00-${"g".repeat(32)}-${PARENT}-01`],
+    ["has a shorter parent", `00-${TRACE}-${PARENT.slice(1)}-01`],
+    ["has a parent of one digit", `00-${TRACE}-a-01`],
+    ["has a longer parent", `00-${TRACE}-${PARENT}a-01`],
+    ["has a parent in upper case", `00-${TRACE}-${PARENT.toUpperCase()}-01`],
+    ["has a parent of other letters", `00-${TRACE}-${"g".repeat(16)}-01`],
+    ["has no flags", `00-${TRACE}-${PARENT}-`],
+    ["has one digit of flags", `00-${TRACE}-${PARENT}-1`],
+    ["has three digits of flags", `00-${TRACE}-${PARENT}-011`],
+    ["has flags of other letters", `00-${TRACE}-${PARENT}-gg`],
+    ["came twice", `${valid}, ${valid}`],
+  ])("reads none that %s", (_what, header) => {
+    expect(readTrace({ traceparent: header })).toBeNull();
+  });
+
+  it("reads none of two headers", () => {
+    expect(readTrace({ traceparent: [valid, valid] })).toBeNull();
+  });
+
+  it("reads no header of another name", () => {
+    expect(readTrace({ tracestate: valid, "": valid })).toBeNull();
   });
 });

@@ -2,23 +2,26 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
 
 /** Compiled by the tests' global set-up. */
 const CHILD = fileURLToPath(new URL("../../.build/test/stores/large-bodies-child.js", import.meta.url));
 
-interface Growth {
-  readonly handled: number;
-  /** MiB. */
-  readonly lists: number;
-  readonly view: number;
-  readonly worker: number;
-}
-
-/** @param place - a path, or a URL and a schema */
-export async function growthAt(...place: readonly string[]): Promise<Growth> {
-  // What is measured is held, and is not garbage that V8 has not collected yet.
-  const run = (mode: string) =>
-    promisify(execFile)(process.execPath, ["--expose-gc", "--max-old-space-size=64", CHILD, mode, ...place]);
-  await run("fill");
-  return JSON.parse((await run("read")).stdout);
+/** @param placeOf - makes a path, or a URL and a schema */
+export function largeBodies(where: string, placeOf: () => readonly string[]): void {
+  describe(`40 bodies of 10 MiB in ${where}`, () => {
+    it("take less than 150 MiB of a process that lists, views and handles them", { timeout: 240_000 }, async () => {
+      const place = placeOf();
+      // What is measured is held, and is not garbage that V8 has not collected yet.
+      const run = (mode: string) =>
+        promisify(execFile)(process.execPath, ["--expose-gc", "--max-old-space-size=64", CHILD, mode, ...place]);
+      await run("fill");
+      // How many, and how many MiB.
+      const { handled, lists, view, worker } = JSON.parse((await run("read")).stdout) as Record<string, number>;
+      expect(handled).toBe(40);
+      expect(lists).toBeLessThan(20);
+      expect(view).toBeLessThan(150);
+      expect(worker).toBeLessThan(150);
+    });
+  });
 }

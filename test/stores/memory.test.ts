@@ -1,50 +1,17 @@
-import { createHash } from "node:crypto";
 import { describe, expect, it, test } from "vitest";
-import type { NewEvent } from "../../src/inbox/record.ts";
-import type { OpenContext, Turn } from "../../src/inbox/store.ts";
+import type { Lease, Settle } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
 import { storeContract } from "../contracts/store.ts";
 import { sized } from "../setup/form.ts";
+import { contextOf, event as eventNow, RULES, turn } from "./sqlite-turns.ts";
 
 const clock = createFakeClock();
-
-const RULES = { name: "test", firstSequence: 1, toleranceMs: 300_000 };
-
-function context(overrides: Partial<OpenContext> = {}): OpenContext {
-  const instance = { id: "one", host: "here", pid: 1, pidStartedAt: "1" };
-  const standard = { clock, logger: silentLogger, rules: RULES } as const;
-  return { ...standard, migrate: "auto", instance, ...overrides };
-}
-
-function event(messageId: string, sequence: number): NewEvent {
-  const raw = Buffer.from(JSON.stringify({ messageId, sequence }));
-  return {
-    lane: { apiClientId: "client", tag: "outbound", messageId },
-    sequence,
-    eventType: "message.sent",
-    occurredAt: clock.now(),
-    signedAt: clock.now(),
-    gapWaitMs: 90_000,
-    digest: createHash("sha256").update(raw).digest(),
-    raw,
-    trace: null,
-    peer: null,
-    externalReference: null,
-  };
-}
-
-function turn(overrides: Partial<Turn<never>>): Turn<never> {
-  return {
-    settles: [],
-    accepts: [],
-    quarantines: [],
-    quarantineQuota: { maxRows: 10, maxBytes: 1_000 },
-    claim: { limit: 0, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", takes: () => true, mode: "ordinary" },
-    ...overrides,
-  };
-}
+const context = (overrides: Parameters<typeof contextOf>[0] = {}) => contextOf({ clock, ...overrides });
+const event = (messageId: string, sequence: number) =>
+  eventNow(messageId, sequence, { occurredAt: clock.now(), signedAt: clock.now() });
+const complete = (lease: Lease): Settle<never> => ({ kind: "complete", outcome: "handled", effects: [], lease });
 
 describe("memoryStore()", () => {
   it("says that it is neither durable nor shared nor transactional", () => {
@@ -63,10 +30,10 @@ describe("memoryStore()", () => {
   it("refuses new events at capacity, knows the old ones still, and evicts none (I2)", async () => {
     const store = memoryStore({ maxEvents: 2, volatile: true });
     await store.open(context());
-    const first = await store.step(turn({ accepts: [event("m", 1), event("m", 2), event("m", 3)] }));
+    const first = await store.step(turn<never>({ accepts: [event("m", 1), event("m", 2), event("m", 3)] }));
     expect(first.accepted.map((a) => a.outcome)).toEqual(["accepted", "accepted", "failed"]);
     expect(first.accepted[2]).toMatchObject({ error: { code: "store_full" } });
-    const second = await store.step(turn({ accepts: [event("m", 1)] }));
+    const second = await store.step(turn<never>({ accepts: [event("m", 1)] }));
     expect(second.accepted[0]).toMatchObject({ outcome: "duplicate" });
     expect((await store.find({ limit: 10 })).items).toHaveLength(2);
   });
@@ -74,52 +41,23 @@ describe("memoryStore()", () => {
   it("has room again once finished events are past their retention", async () => {
     const store = memoryStore({ maxEvents: 1, volatile: true });
     await store.open(context());
-    const claim = {
-      limit: 1,
-      leaseMs: 30_000,
-      maxAttempts: 5,
-      onDead: "continue",
-      takes: () => true,
-      mode: "ordinary",
-    } as const;
-    const { leases } = await store.step(turn({ accepts: [event("old", 1)], claim }));
-    const complete = { kind: "complete", outcome: "handled", effects: [] } as const;
-    await store.step(turn({ settles: leases.map((lease) => ({ ...complete, lease })) }));
+    const { leases } = await store.step(turn<never>({ accepts: [event("old", 1)], claim: { limit: 1 } }));
+    await store.step(turn<never>({ settles: leases.map(complete) }));
     await clock.advance(1_000);
     // Pruning follows the service's own timestamps, and that of a refused delivery is one of them.
-    const refused = await store.step(turn({ accepts: [event("new", 1)] }));
+    const refused = await store.step(turn<never>({ accepts: [event("new", 1)] }));
     expect(refused.accepted[0]).toMatchObject({ outcome: "failed" });
     const ages = { handledBodiesMs: 500, otherBodiesMs: 500, identitiesMs: 500, deadMs: 500_000 };
     expect(await store.prune({ ...ages, batch: 100 })).toMatchObject({ events: 1, lanes: 1 });
-    const { accepted } = await store.step(turn({ accepts: [event("new", 1)] }));
+    const { accepted } = await store.step(turn<never>({ accepts: [event("new", 1)] }));
     expect(accepted[0]).toMatchObject({ outcome: "accepted" });
-  });
-
-  it("refuses effects, naming a store that has transactions", async () => {
-    const store = memoryStore({ volatile: true });
-    await store.open(context());
-    const claim = {
-      limit: 1,
-      leaseMs: 30_000,
-      maxAttempts: 5,
-      onDead: "continue",
-      takes: () => true,
-      mode: "ordinary",
-    } as const;
-    const { leases } = await store.step(turn({ accepts: [event("m", 1)], claim }));
-    const lease = leases[0]!;
-    const effects = [() => expect.unreachable()];
-    const { settled } = await store.step(turn({ settles: [{ kind: "complete", lease, outcome: "handled", effects }] }));
-    const error = { code: "effects_unsupported", message: expect.stringContaining("sqliteStore()") };
-    expect(settled[0]).toMatchObject({ status: "effect_failed", error });
-    expect(await store.extend([lease], 1_000)).toEqual([true]);
   });
 
   it("is one receiver's at a time and keeps its events across close and open", async () => {
     const store = memoryStore({ volatile: true });
     await store.open(context());
     await expect(store.open(context())).rejects.toMatchObject({ code: "already_started" });
-    await store.step(turn({ accepts: [event("m", 1)] }));
+    await store.step(turn<never>({ accepts: [event("m", 1)] }));
     await store.close();
     await store.close();
     await expect(store.nextDue()).rejects.toMatchObject({ code: "closed" });
@@ -133,27 +71,20 @@ describe("memoryStore()", () => {
   it("expires the leases of whoever had it open before, who can settle nothing any more (I3)", async () => {
     const store = memoryStore({ volatile: true });
     await store.open(context());
-    const claim = {
-      limit: 1,
-      leaseMs: 30_000,
-      maxAttempts: 5,
-      onDead: "continue",
-      takes: () => true,
-      mode: "ordinary",
-    } as const;
-    const { leases } = await store.step(turn({ accepts: [event("m", 1)], claim }));
+    const { leases } = await store.step(turn<never>({ accepts: [event("m", 1)], claim: { limit: 1 } }));
     await store.close();
-    await store.open(context({ instance: { id: "two", host: "here", pid: 1, pidStartedAt: "1" } }));
-    const complete = { kind: "complete", outcome: "handled", effects: [], lease: leases[0]! } as const;
-    const again = await store.step(turn({ settles: [complete], claim: { ...claim, mode: "recover" } }));
-    expect(again).toMatchObject({ settled: [{ status: "lost" }], leases: [{ event: leases[0]!.event, attempt: 2 }] });
+    await store.open(context());
+    const again = await store.step(
+      turn<never>({ settles: leases.map(complete), claim: { limit: 1, mode: "recover" } }),
+    );
+    expect(again).toMatchObject({ settled: [{ status: "lost" }], leases: [{ event: leases[0]?.event, attempt: 2 }] });
   });
 
   it("takes lanes and audit rows of another inbox by the hundred thousand", { tags: "full" }, async () => {
     const rows = Array.from({ length: 200_000 }, (_, index) => index + 1);
     const source = memoryStore({ volatile: true });
     await source.open(context());
-    await source.step(turn({ accepts: [event("m", 1)] }));
+    await source.step(turn<never>({ accepts: [event("m", 1)] }));
     const [lane] = await source.export(0, 1);
     const lanes = rows.map((id) => ({ ...lane!, id, key: { ...lane!.key, messageId: `m${id}` }, events: [] }));
     const audit = rows.map((id) => ({ id, at: 0, by: "maria", act: "erase", detail: "1 rows" }));

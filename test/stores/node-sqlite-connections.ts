@@ -4,8 +4,6 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import type { SqliteDatabase, SqliteDriver } from "../../src/internal/sqlite-driver.ts";
 import { isBusy } from "../../src/stores/sqlite/failures.ts";
-import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { contextOf } from "./sqlite-turns.ts";
 import { newFolder } from "./sqlite-under-test.ts";
 
 export function nodeSqliteConnections(Driver: SqliteDriver): void {
@@ -75,17 +73,5 @@ export function nodeSqliteConnections(Driver: SqliteDriver): void {
     const statement = db?.prepare("select 9007199254740993 as big, ? as null_value");
     statement?.safeIntegers();
     expect(statement?.get(undefined)).toEqual({ big: 9007199254740993n, null_value: null });
-  });
-
-  test("refuses an inbox whose durability settings do not take", async () => {
-    const directory = await newFolder();
-    class Deaf extends Driver {
-      override pragma(source: string, options?: { simple?: boolean }): unknown {
-        return super.pragma(source === "synchronous = FULL" ? "synchronous = NORMAL" : source, options);
-      }
-    }
-    const store = sqliteStore(join(directory, "inbox.db"), { driver: Deaf, minFreeBytes: 0 });
-    await expect(store.open(contextOf())).rejects.toMatchObject({ code: "not_durable" });
-    await rm(directory, { recursive: true });
   });
 }

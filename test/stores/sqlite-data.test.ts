@@ -1,27 +1,19 @@
 import { existsSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
-import type { Lease, Settle } from "../../src/inbox/store.ts";
-import { createReceiver } from "../../src/index.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
+import type { EventQuery, Lease, Settle } from "../../src/inbox/store.ts";
 import { STATUS } from "../../src/stores/database.ts";
 import { PRUNABLE, PRUNABLE_UNTIMED, USED } from "../../src/stores/sqlite/prune.ts";
 import { endsSql, findSql, lanesSql, OLDEST_PENDING } from "../../src/stores/sqlite/queries.ts";
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { makePath, open } from "./sqlite-place.ts";
-import { event, turn } from "./sqlite-turns.ts";
+import { connect, makePath, open, watchedDriver } from "./sqlite-place.ts";
+import { event, quarantine, turn } from "./sqlite-turns.ts";
 
-const complete = (lease: Lease): Settle<SqliteDatabase> => ({
-  kind: "complete",
-  lease,
-  outcome: "handled",
-  effects: [],
-});
+const complete = (lease: Lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const;
 
 /** Bytes of the file and of its log. */
 function bytesOf(path: string): Buffer {
@@ -46,21 +38,14 @@ describe("erased data", () => {
     const { leases } = await store.step(turn({ accepts, claim: { limit: 30 } }));
     const failure = { code: "failed", message: `No route to ${NUMBER}.`, durationMs: 1 };
     const [first, second, ...others] = leases;
-    await store.step(
-      turn({
-        settles: [
-          ...others.map(complete),
-          { kind: "retry", lease: first!, delayMs: 60_000, failure },
-          { kind: "dead", lease: second!, failure, onDead: "block" },
-        ],
-      }),
-    );
+    const settles: Settle<SqliteDatabase>[] = [
+      ...others.map(complete),
+      { kind: "retry", lease: first!, delayMs: 60_000, failure },
+      { kind: "dead", lease: second!, failure, onDead: "block" },
+    ];
+    await store.step(turn({ settles }));
     const conflict = event("m5", 1, { raw: Buffer.from(`{"other":"${TEXT} for ${NUMBER}"}`) });
-    const raw = Buffer.from(`{"broken": "${NUMBER} ${TEXT}"`);
-    const held: NewQuarantine = {
-      ...{ reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", signedAt: Date.now(), trace: null },
-      ...{ digest: Buffer.alloc(32, 1), raw },
-    };
+    const held = quarantine(Buffer.from(`{"broken": "${NUMBER} ${TEXT}"`));
     await store.step(turn({ accepts: [conflict], quarantines: [held] }));
     expect(bytesOf(path).includes(NUMBER)).toBe(true);
     expect(bytesOf(path).includes(TEXT)).toBe(true);
@@ -99,29 +84,20 @@ describe("space", () => {
     const clock = createFakeClock();
     const store = await open(sqliteStore(path, { maxDatabaseBytes: 400_000 }), { clock });
     const filling = Buffer.alloc(300_000, "x");
-    const { leases } = await store.step(
-      turn({ accepts: [event("a", 1, { raw: filling }), event("b")], claim: { limit: 1 } }),
-    );
+    const accepts = [event("a", 1, { raw: filling }), event("b")];
+    const { leases } = await store.step(turn({ accepts, claim: { limit: 1 } }));
     await clock.advance(1_000);
-    const quarantines = [
-      {
-        reason: "r",
-        slot: "current",
-        signer: "s",
-        scope: "s",
-        signedAt: 1,
-        trace: null,
-        digest: Buffer.alloc(32),
-        raw: Buffer.from("?"),
-      },
-    ];
-    const full = turn({ accepts: [event("c")], quarantines, settles: leases.map(complete), claim: { limit: 5 } });
+    const refused = event("c", 1, { signedAt: Date.now() + 60_000 });
+    const quarantines = [quarantine(Buffer.from("?"))];
+    const full = turn({ accepts: [refused], quarantines, settles: leases.map(complete), claim: { limit: 5 } });
     expect(await store.step(full)).toMatchObject({
       accepted: [{ outcome: "failed", error: { code: "store_full" } }],
       quarantined: [{ outcome: "failed", error: { code: "store_full" } }],
       settled: [{ status: "settled" }],
       leases: [{ key: { messageId: "b" } }],
     });
+    // Pruning goes by the service's timestamps: those of refused deliveries count too, or nothing would ever be pruned.
+    expect((await store.stats()).newestSignedAt).toBe(refused.signedAt);
   });
 
   it("accepts nothing with less than minFreeBytes on the disk", async () => {
@@ -130,37 +106,18 @@ describe("space", () => {
     expect(accepted).toMatchObject([{ outcome: "failed", error: { code: "store_full" } }]);
   });
 
-  it("answers 503 for a signed body that is no event, and blames the disk, not the quarantine (RCV-3)", async () => {
-    const store = sqliteStore(makePath(), { minFreeBytes: Number.MAX_SAFE_INTEGER });
-    const alerts: unknown[] = [];
-    const alert = (fields: object) => void alerts.push(fields);
-    const logger = { ...silentLogger, warn: alert, error: alert };
-    const receiver = createReceiver({ secrets: TEST_SECRET, store, logger }).onAny(() => {});
-    const { status } = await receiver.handle(incomingOf(signedRequest("{broken")));
-    await receiver.stop();
-    expect(status).toBe(503);
-    expect(alerts).toEqual([expect.objectContaining({ code: "store_full" })]);
-  });
-
   it("answers store_full when SQLite has no page left, and recovers by itself (I2)", async () => {
-    let connection: InstanceType<typeof Database> | undefined;
-    const driver = class extends Database {
-      constructor(...args: ConstructorParameters<typeof Database>) {
-        super(...args);
-        connection = this;
-      }
-    } as never;
+    const { driver, connection } = watchedDriver();
     const store = await open(sqliteStore(makePath(), { driver }));
     const { leases } = await store.step(turn({ accepts: [event("a")], claim: { limit: 1 } }));
-    const pages = Number(connection?.pragma("page_count", { simple: true }));
-    connection?.pragma(`max_page_count = ${pages}`);
+    connection().pragma(`max_page_count = ${connection().pragma("page_count", { simple: true })}`);
     const big = event("big", 1, { raw: Buffer.alloc(100_000) });
     const result = await store.step(turn({ accepts: [big], settles: leases.map(complete) }));
     expect(result).toMatchObject({
       accepted: [{ outcome: "failed", error: { code: "store_full" } }],
       settled: [{ status: "settled" }],
     });
-    connection?.pragma("max_page_count = 1000000");
+    connection().pragma("max_page_count = 1000000");
     expect((await store.step(turn({ accepts: [big] }))).accepted).toMatchObject([{ outcome: "accepted" }]);
   });
 
@@ -173,13 +130,12 @@ describe("space", () => {
     await store.step(turn({ settles: leases.map(complete) }));
     await clock.advance(60_000);
     await store.step(turn({ accepts: [event("new", 1, { signedAt: clock.now() })] }));
-    const db = new Database(path, { readonly: true });
+    const db = connect(path, { readonly: true });
     const pages = () => Number(db.pragma("page_count", { simple: true }));
     const before = pages();
     const ages = { handledBodiesMs: 1_000, otherBodiesMs: 1_000, identitiesMs: 1_000_000, deadMs: 1_000_000 };
     expect(await store.prune({ ...ages, batch: 100 })).toMatchObject({ bodies: 50, events: 0, more: false });
     expect(pages()).toBeLessThan(before / 2);
-    db.close();
   });
 });
 
@@ -214,14 +170,15 @@ describe.each([
     return (db.prepare(`explain query plan ${sql}`).all(...values) as { detail: string }[]).map(({ detail }) => detail);
   };
 
+  const isUsed = (name: "kind" | "client") => `select ${USED[name]} from oncehook_${name} as named where id > 1`;
+  const found = (query: Partial<EventQuery>) => findSql({ ...query, limit: 10 }).sql;
   const lanes = (status: number) => lanesSql({ status, filters: [], limit: 10 }, [0, 1]).sql;
 
   it("read the ends of a table and no more of it", () => {
-    for (const table of ["oncehook_event", "oncehook_lane", "oncehook_quarantine"] as const)
-      expect(plan(endsSql(table)).filter((step) => step.includes(table))).toEqual([
-        `SEARCH ${table}`,
-        `SEARCH ${table}`,
-      ]);
+    for (const table of ["oncehook_event", "oncehook_lane", "oncehook_quarantine"] as const) {
+      const steps = plan(endsSql(table)).filter((step) => step.includes(table));
+      expect(steps).toEqual([`SEARCH ${table}`, `SEARCH ${table}`]);
+    }
   });
 
   it("scan no table on the hot path", () => {
@@ -243,32 +200,16 @@ describe.each([
     ["whether a sequence is settled", SQL.settledAt, /oncehook_event_identity \(lane=\? AND seq=/],
     ["what can be pruned", PRUNABLE, /oncehook_event_keep \(keep=\? AND finished</],
     ["and where no time was signed", PRUNABLE_UNTIMED, /oncehook_event_untimed \(keep=\? AND finished</],
-    [
-      "whether a type is used",
-      `select ${USED.kind} from oncehook_kind as named where id > 1`,
-      /oncehook_event_kind \(kind=/,
-    ],
-    [
-      "whether a client is used",
-      `select ${USED.client} from oncehook_client as named where id > 1`,
-      /oncehook_lane_key \(client=/,
-    ],
+    ["whether a type is used", isUsed("kind"), /oncehook_event_kind \(kind=/],
+    ["whether a client is used", isUsed("client"), /oncehook_lane_key \(client=/],
     ["the oldest pending event", OLDEST_PENDING, /oncehook_event_open \(state=/],
-    [
-      "dead letters, newest first",
-      findSql({ states: ["dead"], limit: 10 }).sql,
-      /oncehook_event_open \(state=\?\)(?!.*TEMP B-TREE)/,
-    ],
-    ["unhandled events", findSql({ outcome: "unhandled", limit: 10 }).sql, /oncehook_event_unhandled/],
-    ["conflicts", findSql({ conflict: true, limit: 10 }).sql, /oncehook_event_conflict/],
-    ["late events", findSql({ late: true, limit: 10 }).sql, /oncehook_event_late/],
-    ["an error", findSql({ errorCode: "x", limit: 10 }).sql, /oncehook_event_error/],
-    ["a message", findSql({ messageId: "x", limit: 10 }).sql, /oncehook_lane_key \(client=\? AND tag=\? AND message=/],
-    [
-      "an event of another source",
-      findSql({ messageId: "x", limit: 10 }).sql,
-      /oncehook_event_own_identity \(identity=\?\)/,
-    ],
+    ["dead letters, newest first", found({ states: ["dead"] }), /oncehook_event_open \(state=\?\)(?!.*TEMP B-TREE)/],
+    ["unhandled events", found({ outcome: "unhandled" }), /oncehook_event_unhandled/],
+    ["conflicts", found({ conflict: true }), /oncehook_event_conflict/],
+    ["late events", found({ late: true }), /oncehook_event_late/],
+    ["an error", found({ errorCode: "x" }), /oncehook_event_error/],
+    ["a message", found({ messageId: "x" }), /oncehook_lane_key \(client=\? AND tag=\? AND message=/],
+    ["an event of another source", found({ messageId: "x" }), /oncehook_event_own_identity \(identity=\?\)/],
     ["blocked lanes, newest first", lanes(STATUS.blocked), /oncehook_lane_parked \(status=\?[^;]*(?!.*TEMP B-TREE)/],
     ["lanes in a gap", lanes(STATUS.gap), /oncehook_lane_parked \(status=\? AND rowid>/],
     ["lanes in backoff", lanes(STATUS.backoff), /oncehook_lane_parked \(status=\? AND rowid>/],

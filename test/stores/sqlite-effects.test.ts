@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import type { Effect, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
+import type { Effect, EffectFunction, InboxStore, Lease, Settle } from "../../src/inbox/store.ts";
 import { driverOver } from "../../src/internal/sqlite-driver.ts";
 import {
   type SqliteDatabase,
@@ -11,333 +11,219 @@ import {
   sqliteStore,
 } from "../../src/stores/sqlite.ts";
 import { nodeSqliteStandIn } from "../internal/node-sqlite-stand-in.ts";
-import { makePath, open } from "./sqlite-place.ts";
+import { connect, makePath, open } from "./sqlite-place.ts";
 import { contextOf, event, turn } from "./sqlite-turns.ts";
 
-type Store = InboxStore<SqliteDatabase>;
+type Own = Database.Database;
+type Effects = EffectFunction<SqliteDatabase>;
 
-const write = (text: string) => (db: SqliteDatabase) => {
-  db.prepare("insert into note (text) values (?)").run(text);
-};
+const write =
+  (text: string): Effects =>
+  (db) =>
+    void db.prepare("insert into note (text) values (?)").run(text);
 
-function makeNotes(path: string): Database.Database {
-  const db = new Database(path);
-  db.exec("create table note (text text not null unique)");
-  return db;
-}
-
-const notesIn = (db: Database.Database) => db.prepare("select text from note order by rowid").pluck().all();
-
-async function leases(store: Store, ...ids: readonly string[]): Promise<readonly Lease[]> {
-  const accepts = ids.map((id) => event(id));
-  return (await store.step(turn({ accepts, claim: { limit: ids.length } }))).leases;
-}
-
-function complete(lease: Lease, ...effects: readonly Effect<SqliteDatabase>[]): Settle<SqliteDatabase> {
+function complete(lease: Lease | undefined, ...effects: readonly Effect<SqliteDatabase>[]): Settle<SqliteDatabase> {
+  if (lease === undefined) throw new Error("There is no lease.");
   return { kind: "complete", lease, outcome: "handled", effects };
 }
 
-/** A table whose constraint is looked at when the transaction commits. */
-function makeOwned(path: string): Database.Database {
-  const db = makeNotes(path);
-  db.exec(`create table owner (id integer primary key);
-    create table owned (id integer references owner deferrable initially deferred)`);
-  return db;
+type DeskOptions = SqliteStoreOptions | ((user: Own) => SqliteStoreOptions);
+
+/** A store, and the application's connection to its file, with a table of notes that effects write to. */
+async function openDesk(options: DeskOptions = {}) {
+  const path = makePath();
+  const user = connect(path);
+  user.exec("create table note (text text not null unique)");
+  const made = typeof options === "function" ? options(user) : options;
+  const store = (await open(sqliteStore(path, made))) as InboxStore<SqliteDatabase>;
+  return {
+    ...{ path, user, store },
+    notes: () => user.prepare("select text from note order by rowid").pluck().all(),
+    leases: async (...ids: readonly string[]) =>
+      (await store.step(turn({ accepts: ids.map((id) => event(id)), claim: { limit: ids.length } }))).leases,
+    settle: async (...settles: readonly Settle<SqliteDatabase>[]) => (await store.step(turn({ settles }))).settled,
+  };
 }
 
-const orphan = (db: SqliteDatabase) => db.exec("insert into owned values (1)");
+/** A desk whose event of message `m` is being handled. `end` completes it with effects. */
+async function openHandling(options: DeskOptions = {}) {
+  const desk = await openDesk(options);
+  const [lease] = await desk.leases("m");
+  return {
+    ...desk,
+    lease,
+    end: (...effects: readonly Effect<SqliteDatabase>[]) => desk.settle(complete(lease, ...effects)),
+  };
+}
+
+const SETTLED = { status: "settled" };
+const failed = (error: object) => ({ status: "effect_failed", error });
+
+/** The connections on which effects can run. */
+const CONNECTIONS: readonly (readonly [string, (user: Own) => SqliteStoreOptions])[] = [
+  ["the inbox's", () => ({})],
+  ["the user's", (effects) => ({ effects })],
+];
+
+/** Its constraint is looked at when the transaction commits. */
+const OWNED = `create table owner (id integer primary key);
+  create table owned (id integer references owner deferrable initially deferred)`;
+const orphan: Effects = (db) => void db.exec("insert into owned values (1)");
+const withForeignKeys = { onOpen: (db: SqliteDatabase) => db.pragma("foreign_keys = ON") };
 
 describe("effects", () => {
-  it.each([
-    ["an async function", async (db: SqliteDatabase) => write("early")(db)],
-    ["a bound one", (async (text: string, db: SqliteDatabase) => write(text)(db)).bind(null, "early")],
-  ])("refuses %s before it runs", async (_what, effect) => {
-    const path = makePath();
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
-    let ran = false;
-    const before = () => {
-      ran = true;
+  it.each<[string, Effects, boolean]>([
+    ["an async function, before anything runs", async (db) => write("early")(db), false],
+    ["what returns a promise, and take back what was written", (db) => Promise.resolve(write("early")(db)), true],
+  ])("refuse %s", async (_what, effect, begins) => {
+    const { end, notes } = await openHandling();
+    let hasBegun = false;
+    const before: Effects = () => {
+      hasBegun = true;
     };
-    const { settled } = await store.step(turn({ settles: [complete(lease!, before, effect)] }));
-    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "async_effect" } }]);
-    expect(ran).toBe(false);
-  });
-
-  it("refuses a query builder that nobody ran, without running it", async () => {
-    const store = await open(sqliteStore(makePath()));
-    const [lease] = await leases(store, "m");
-    let runs = 0;
-    // biome-ignore lint/suspicious/noThenProperty: the kind under test
-    const builder = () => ({ then: () => void runs++ });
-    const { settled } = await store.step(turn({ settles: [complete(lease!, builder)] }));
-    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "async_effect" } }]);
-    await setImmediate();
-    expect(runs).toBe(0);
-  });
-
-  it("refuses an effect that returns a promise, and takes back what it wrote before", async () => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
-    const later = (db: SqliteDatabase) => Promise.resolve(write("early")(db));
-    const { settled } = await store.step(turn({ settles: [complete(lease!, later)] }));
-    expect(settled).toMatchObject([{ status: "effect_failed", error: { code: "async_effect" } }]);
-    expect(notesIn(notes)).toEqual([]);
-    notes.close();
+    expect(await end(before, effect)).toMatchObject([failed({ code: "async_effect" })]);
+    expect([hasBegun, notes()]).toEqual([begins, []]);
   });
 
   it("settles the neighbours of an effect that makes SQLite end the transaction", async () => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    notes.exec("insert into note values ('taken')");
-    const store = await open(sqliteStore(path));
-    const [a, b, c] = await leases(store, "a", "b", "c");
-    const fatal = (db: SqliteDatabase) => db.exec("insert or rollback into note values ('taken')");
-    const settles = [complete(a!, write("a")), complete(b!, fatal), complete(c!, write("c"))];
+    const { user, store, leases, notes } = await openDesk();
+    user.exec("insert into note values ('taken')");
+    const [a, b, c] = await leases("a", "b", "c");
+    const fatal: Effects = (db) => void db.exec("insert or rollback into note values ('taken')");
+    const settles = [complete(a, write("a")), complete(b, fatal), complete(c, write("c"))];
     const { settled, accepted } = await store.step(turn({ settles, accepts: [event("d")] }));
     expect(settled.map(({ status }) => status)).toEqual(["settled", "effect_failed", "settled"]);
     expect(accepted).toMatchObject([{ outcome: "accepted" }]);
-    expect(notesIn(notes)).toEqual(["taken", "a", "c"]);
+    expect(notes()).toEqual(["taken", "a", "c"]);
     expect((await store.stats()).counters).toMatchObject({ handled: 2, accepted: 4 });
-    notes.close();
   });
 
   it.each([
-    ["the inbox's", () => ({ onOpen: (db: SqliteDatabase) => db.pragma("foreign_keys = ON") })],
-    ["the user's", (effects: SqliteDatabase) => ({ effects })],
-  ])(
-    "settles the neighbours of one that breaks a deferred constraint, on %s connection (I9)",
-    async (_whose, options) => {
-      const path = makePath();
-      const notes = makeOwned(path);
-      const store = await open(sqliteStore(path, options(notes)));
-      const [a, b, c] = await leases(store, "a", "b", "c");
-      const settles = [complete(a!, write("a"), orphan), complete(b!, write("b")), complete(c!)];
-      const { settled, accepted } = await store.step(turn({ settles, accepts: [event("d")] }));
-      expect(settled).toMatchObject([
-        { status: "effect_failed", error: { code: "SQLITE_CONSTRAINT_FOREIGNKEY" } },
-        { status: "settled" },
-        { status: "settled" },
-      ]);
-      expect(accepted).toMatchObject([{ outcome: "accepted" }]);
-      expect(notesIn(notes)).toEqual(["b"]);
-      expect((await store.stats()).counters).toMatchObject({ handled: 2, accepted: 4 });
-      expect((await store.step(turn({ settles: [complete(a!, write("later"))] }))).settled).toEqual([
-        { status: "settled" },
-      ]);
-      notes.close();
-    },
-  );
+    ["the inbox's", () => withForeignKeys],
+    ["the user's", (effects: Own) => ({ effects })],
+  ])("settle the neighbours of one that breaks a deferred constraint, on %s connection (I9)", async (_, options) => {
+    const { user, store, leases, settle, notes } = await openDesk(options);
+    user.exec(OWNED);
+    const [a, b, c] = await leases("a", "b", "c");
+    const settles = [complete(a, write("a"), orphan), complete(b, write("b")), complete(c)];
+    const { settled, accepted } = await store.step(turn({ settles, accepts: [event("d")] }));
+    expect(settled).toMatchObject([failed({ code: "SQLITE_CONSTRAINT_FOREIGNKEY" }), SETTLED, SETTLED]);
+    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    expect(notes()).toEqual(["b"]);
+    expect((await store.stats()).counters).toMatchObject({ handled: 2, accepted: 4 });
+    expect(await settle(complete(a, write("later")))).toEqual([SETTLED]);
+  });
 
   it("are not told lost when they were committed apart and the rest of their turn failed", async () => {
-    const path = makePath();
-    const notes = makeOwned(path);
-    const onOpen = (db: SqliteDatabase) => db.pragma("foreign_keys = ON");
-    const store = await open(sqliteStore(path, { onOpen, busyTimeoutMs: 20 }));
-    const [a, b] = await leases(store, "a", "b");
+    const { user, leases, settle, notes } = await openDesk({ ...withForeignKeys, busyTimeoutMs: 20 });
+    user.exec(OWNED);
+    const [a, b] = await leases("a", "b");
     let runs = 0;
-    const lockAfterwards = () => {
+    const lockAfterwards: Effects = () => {
       runs++;
-      if (runs === 2) queueMicrotask(() => notes.exec("begin immediate"));
+      if (runs === 2) queueMicrotask(() => user.exec("begin immediate"));
     };
-    const settles = [complete(a!, orphan), complete(b!, write("b"), lockAfterwards)];
-    await expect(store.step(turn({ settles }))).rejects.toMatchObject({ code: "store_unavailable" });
-    notes.exec("rollback");
-    const { settled } = await store.step(turn({ settles }));
-    expect(settled.map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
-    expect([runs, notesIn(notes)]).toEqual([2, ["b"]]);
-    notes.close();
-  });
-
-  it.each([
-    ["the inbox's", () => ({})],
-    ["the user's", (effects: SqliteDatabase) => ({ effects })],
-  ])("leave their event claimed when they commit by themselves, on %s connection (I5)", async (_whose, options) => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    const store = await open(sqliteStore(path, options(notes)));
-    const [a, b] = await leases(store, "a", "b");
-    const settles = [complete(a!, write("a")), complete(b!, write("b"), (db) => db.exec("commit"))];
-    const { settled } = await store.step(turn({ settles, accepts: [event("b", 2)] }));
-    expect(settled[1]).toMatchObject({ status: "effect_failed" });
-    expect(await store.stats()).toMatchObject({ gauges: { pending: 2 }, counters: { handled: 1 } });
-    const failure = { code: "failed", message: "failed", durationMs: 1 };
-    const retry: Settle<SqliteDatabase> = { kind: "retry", lease: b!, delayMs: 0, failure };
-    expect((await store.step(turn({ settles: [retry] }))).settled).toEqual([{ status: "settled" }]);
-    const next = await store.step(turn({ claim: { limit: 5 } }));
-    expect(next.leases).toMatchObject([{ key: { messageId: "b" }, sequence: 1, attempt: 2 }]);
-    notes.close();
-  });
-
-  it("count what their neighbours settled once, though each of them fails", async () => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    const store = await open(sqliteStore(path));
-    const [a, b, c, d] = await leases(store, "a", "b", "c", "d");
-    const fail = () => {
-      throw new Error("no");
-    };
-    const abort = (db: SqliteDatabase) => db.exec("rollback");
-    const settles = [complete(a!), complete(b!, write("b")), complete(c!, write("c"), fail), complete(d!, abort)];
-    const { settled } = await store.step(turn({ settles }));
-    expect(settled.map(({ status }) => status)).toEqual(["settled", "settled", "effect_failed", "effect_failed"]);
-    expect(await store.stats()).toMatchObject({ gauges: { pending: 2 }, counters: { handled: 2 } });
-    expect(notesIn(notes)).toEqual(["b"]);
-    notes.close();
+    const settles = [complete(a, orphan), complete(b, write("b"), lockAfterwards)];
+    await expect(settle(...settles)).rejects.toMatchObject({ code: "store_unavailable" });
+    user.exec("rollback");
+    expect((await settle(...settles)).map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
+    expect([runs, notes()]).toEqual([2, ["b"]]);
   });
 
   it("hold up the store no longer than the rows that they left open are being read", async () => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
+    const { leases, settle, notes } = await openDesk();
+    const [lease] = await leases("m");
     const rows: Iterator<unknown>[] = [];
-    const leaves = (db: SqliteDatabase) => {
+    const leaves: Effects = (db) => {
       write("half")(db);
-      rows.push((db as Database.Database).prepare("select 1 union select 2").iterate());
+      rows.push((db as Own).prepare("select 1 union select 2").iterate());
       rows.at(-1)?.next();
     };
-    await expect(store.step(turn({ settles: [complete(lease!, leaves)] }))).rejects.toThrow(/busy/);
-    await expect(leases(store, "other")).rejects.toThrow(/busy/);
+    await expect(settle(complete(lease, leaves))).rejects.toThrow(/busy/);
+    await expect(leases("other")).rejects.toThrow(/busy/);
     for (const row of rows) row.return?.();
-    expect(await leases(store, "other")).toHaveLength(1);
-    expect(notesIn(notes)).toEqual([]);
-    expect((await store.step(turn({ settles: [complete(lease!, write("whole"))] }))).settled).toEqual([
-      { status: "settled" },
-    ]);
-    expect(notesIn(notes)).toEqual(["whole"]);
-    notes.close();
+    expect(await leases("other")).toHaveLength(1);
+    expect(notes()).toEqual([]);
+    expect(await settle(complete(lease, write("whole")))).toEqual([SETTLED]);
+    expect(notes()).toEqual(["whole"]);
   });
 
-  it("fail alone when they begin a transaction of their own and throw (I9)", async () => {
-    const store = await open(sqliteStore(makePath()));
-    const [a, b] = await leases(store, "a", "b");
-    const renew = (db: SqliteDatabase) => {
-      db.exec("rollback; begin");
-      throw new Error("no");
-    };
-    const { settled } = await store.step(turn({ settles: [complete(a!), complete(b!, renew)] }));
-    expect(settled.map(({ status }) => status)).toEqual(["settled", "effect_failed"]);
-  });
-
-  it.each([
-    ["the inbox's", () => ({})],
-    ["the user's", (effects: SqliteDatabase) => ({ effects })],
-  ])(
+  it.each(CONNECTIONS)(
     "are refused what would end the transaction before it runs, however it is written, on %s connection",
     async (_whose, options) => {
-      const path = makePath();
-      const user = makeNotes(path);
-      const store = (await open(sqliteStore(path, options(user)))) as Store;
-      const [lease] = await leases(store, "m");
+      const { end, notes } = await openHandling(options);
       const texts = [
-        "commit",
-        "COMMIT;",
-        "/* so */ end",
-        "-- so\nrollback",
-        "select ';'; commit",
-        "begin",
-        "rollback transaction",
+        ...["commit", "COMMIT;", "/* so */ end", "-- so\nrollback", "select ';'; commit", "begin"],
+        ...["rollback transaction", "commit; begin"],
       ];
       for (const sql of texts) {
-        for (const run of [(db: SqliteDatabase) => db.exec(sql), (db: SqliteDatabase) => db.prepare(sql).run()]) {
-          const { settled } = await store.step(turn({ settles: [complete(lease!, write("half"), run)] }));
-          expect(settled, sql).toMatchObject([{ status: "effect_failed" }]);
+        const ways: Effects[] = [(db) => void db.exec(sql), (db) => void db.prepare(sql).run()];
+        for (const run of ways) {
+          const settled = await end(write("half"), run);
+          expect(settled, sql).toMatchObject([failed({ message: expect.stringMatching(/COMMIT|one statement/) })]);
         }
       }
-      expect(notesIn(user)).toEqual([]);
-      const allowed = (db: SqliteDatabase) => {
+      expect(notes()).toEqual([]);
+      const allowed: Effects = (db) => {
         db.exec("savepoint a; insert into note values ('commit'); rollback to a; rollback transaction to a; release a");
-        db.exec(
-          "create trigger begins after insert on note begin select case 1 when 1 then 'commit' end; select 2; end; select 'commit'",
-        );
+        db.exec(`create trigger begins after insert on note begin
+          select case 1 when 1 then 'commit' end; select 2; end; select 'commit'`);
       };
-      expect((await store.step(turn({ settles: [complete(lease!, allowed, write("whole"))] }))).settled).toEqual([
-        { status: "settled" },
-      ]);
-      expect(notesIn(user)).toEqual(["whole"]);
-      user.close();
+      expect(await end(allowed, write("whole"))).toEqual([SETTLED]);
+      expect(notes()).toEqual(["whole"]);
     },
   );
 
-  it.each([
-    ["the inbox's", () => ({})],
-    ["the user's", (effects: SqliteDatabase) => ({ effects })],
-  ])(
+  it.each(CONNECTIONS)(
     "are refused settings that would outlive them, however they are written, on %s connection",
     async (_whose, options) => {
-      const path = makePath();
-      const user = makeNotes(path);
       const kept: { setting?: SqliteStatement; commit?: SqliteStatement; own?: SqliteDatabase } = {};
       const onOpen = (db: SqliteDatabase) => {
         kept.setting = db.prepare("pragma cell_size_check = 1");
         kept.commit = db.prepare("commit");
         kept.own = db;
       };
-      const store = (await open(sqliteStore(path, { ...options(user), onOpen }))) as Store;
+      const { user, leases, settle, notes } = await openDesk((own) => ({ ...options(own), onOpen }));
       const settings = () =>
         ["query_only", "busy_timeout", "locking_mode", "foreign_keys"].map((name) =>
           kept.own?.pragma(name, { simple: true }),
         );
       let before: unknown[] = [];
-      const [lease] = await leases(store, "m");
-      const looks = () => {
+      const looks: Effects = () => {
         before = settings();
       };
+      const [lease] = await leases("m");
       const texts = [
-        "pragma query_only = 1",
-        "PRAGMA main.busy_timeout(60000);",
-        "select 1; pragma locking_mode = exclusive",
-        '/* so */ pragma "foreign_keys" = on',
-        "attach ':memory:' as other",
-        "detach other",
+        ...["pragma query_only = 1", "PRAGMA main.busy_timeout(60000);", "select 1; pragma locking_mode = exclusive"],
+        ...['/* so */ pragma "foreign_keys" = on', "attach ':memory:' as other", "detach other"],
       ];
-      const refused = {
-        status: "effect_failed",
-        error: { code: "invalid_argument", message: expect.stringContaining("last longer") },
-      };
-      const attempts = [
-        ...texts.flatMap((sql) => [
-          (db: SqliteDatabase) => db.exec(sql),
-          (db: SqliteDatabase) => db.prepare(sql),
+      const attempts: Effect<SqliteDatabase>[] = [
+        ...texts.flatMap((sql): Effect<SqliteDatabase>[] => [
+          (db) => void db.exec(sql),
+          (db) => void db.prepare(sql),
           { text: sql, values: [] },
         ]),
-        (db: SqliteDatabase) => db.pragma("query_only = 1"),
-        (db: SqliteDatabase) => db.pragma("main.busy_timeout(60000)"),
-        (_db: SqliteDatabase) => kept.setting?.run(),
+        (db) => db.pragma("query_only = 1"),
+        (db) => db.pragma("main.busy_timeout(60000)"),
+        (_db) => kept.setting?.run(),
       ];
+      const refused = failed({ code: "invalid_argument", message: expect.stringContaining("last longer") });
       for (const effect of attempts) {
-        const { settled } = await store.step(turn({ settles: [complete(lease!, looks, write("half"), effect)] }));
+        const settled = await settle(complete(lease, looks, write("half"), effect));
         expect(settled, JSON.stringify(effect) ?? String(effect)).toMatchObject([refused]);
       }
-      const committed = complete(lease!, write("half"), (_db) => kept.commit?.run());
-      expect((await store.step(turn({ settles: [committed] }))).settled).toMatchObject([
-        { status: "effect_failed", error: { message: expect.stringContaining("COMMIT") } },
-      ]);
-      expect(notesIn(user)).toEqual([]);
-      const allowed = (db: SqliteDatabase) => {
+      const committed = complete(lease, write("half"), (_db) => kept.commit?.run());
+      expect(await settle(committed)).toMatchObject([failed({ message: expect.stringContaining("COMMIT") })]);
+      expect(notes()).toEqual([]);
+      const allowed: Effects = (db) => {
         db.exec("pragma user_version = 7; pragma defer_foreign_keys = on; pragma main.table_info(note)");
         expect(db.pragma("table_info(note)")).toHaveLength(1);
         expect(settings()).toEqual(before);
       };
-      expect((await store.step(turn({ settles: [complete(lease!, allowed, write("whole"))] }))).settled).toEqual([
-        { status: "settled" },
-      ]);
-      expect([notesIn(user), user.pragma("user_version", { simple: true })]).toEqual([["whole"], 7]);
-      await store.close();
-      user.close();
+      expect(await settle(complete(lease, allowed, write("whole")))).toEqual([SETTLED]);
+      expect([notes(), user.pragma("user_version", { simple: true })]).toEqual([["whole"], 7]);
     },
   );
-
-  it.each(["commit", "commit; begin"])("says what an effect that runs %j does wrong", async (sql) => {
-    const path = makePath();
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
-    const { settled } = await store.step(turn({ settles: [complete(lease!, (db) => db.exec(sql))] }));
-    expect(settled).toMatchObject([{ status: "effect_failed", error: { message: expect.stringContaining("COMMIT") } }]);
-  });
 });
 
 const NODE = driverOver(nodeSqliteStandIn({ tellsTransactions: true }));
@@ -362,12 +248,10 @@ describe.each<[string, SqliteStoreOptions]>([
   const refusal = expect.objectContaining({ name: "SetupError", message: expect.stringMatching(/has returned/) });
 
   it("is dead after the effect returned: after an await, in a timer, in a callback", async () => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    const store = await open(sqliteStore(path, options));
-    const [a, b] = await leases(store, "a", "b");
+    const { user, leases, settle, notes } = await openDesk(options);
+    const [a, b] = await leases("a", "b");
     const { refusals, attempt } = lateWrites();
-    const goesOn = (db: SqliteDatabase) => {
+    const goesOn: Effects = (db) => {
       const insert = db.prepare("insert into note values (?)");
       const insertOne = attempt(() => insert.run("statement"));
       queueMicrotask(insertOne);
@@ -375,88 +259,65 @@ describe.each<[string, SqliteStoreOptions]>([
       setTimeout(attempt(() => db.exec("insert into note values ('exec')")));
       return Promise.resolve().then(attempt(() => write("prepared")(db)));
     };
-    const leavesBehind = (db: SqliteDatabase) =>
-      void Promise.resolve().then(attempt(() => db.pragma("user_version = 7")));
-    const { settled } = await store.step(
-      turn({ settles: [complete(a!, goesOn), complete(b!, write("b"), leavesBehind)] }),
-    );
+    const leavesBehind: Effects = (db) => void Promise.resolve().then(attempt(() => db.pragma("user_version = 7")));
+    const settled = await settle(complete(a, goesOn), complete(b, write("b"), leavesBehind));
     await new Promise((resolve) => setTimeout(resolve));
     expect(settled.map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
     expect(refusals).toEqual(Array(5).fill(refusal));
-    expect([notesIn(notes), notes.pragma("user_version", { simple: true })]).toEqual([["b"], 0]);
-    notes.close();
+    expect([notes(), user.pragma("user_version", { simple: true })]).toEqual([["b"], 0]);
   });
 
   it("and its statements may be kept for later effects", async () => {
-    const path = makePath();
-    const notes = makeNotes(path);
     const seen = new Set<SqliteDatabase>();
-    let insert: ReturnType<SqliteDatabase["prepare"]> | undefined;
+    let insert: SqliteStatement | undefined;
     const onOpen = (db: SqliteDatabase) => {
       insert = db.prepare("insert into note values (?)");
       seen.add(db);
     };
-    const store = await open(sqliteStore(path, { ...options, onOpen }));
+    const { leases, settle, notes } = await openDesk({ ...options, onOpen });
     expect(() => insert?.run("between")).toThrow(refusal);
-    const [a, b] = await leases(store, "a", "b");
-    const kept = (text: string) => (db: SqliteDatabase) => {
-      seen.add(db);
-      insert?.run(text);
-    };
-    await store.step(turn({ settles: [complete(a!, kept("a"))] }));
-    await store.step(turn({ settles: [complete(b!, kept("b"))] }));
-    expect([notesIn(notes), seen.size]).toEqual([["a", "b"], 1]);
-    notes.close();
-  });
-
-  it("cannot be closed by one", async () => {
-    const store = await open(sqliteStore(makePath(), options));
-    const [lease] = await leases(store, "m");
-    const { settled } = await store.step(turn({ settles: [complete(lease!, (db) => db.close())] }));
-    expect(settled).toMatchObject([
-      { status: "effect_failed", error: { message: expect.stringMatching(/not close it/) } },
-    ]);
-    expect((await store.step(turn({ settles: [complete(lease!)] }))).settled).toEqual([{ status: "settled" }]);
+    const [a, b] = await leases("a", "b");
+    const kept =
+      (text: string): Effects =>
+      (db) => {
+        seen.add(db);
+        insert?.run(text);
+      };
+    await settle(complete(a, kept("a")));
+    await settle(complete(b, kept("b")));
+    expect([notes(), seen.size]).toEqual([["a", "b"], 1]);
   });
 
   it("knows what the driver's own does", async () => {
-    const path = makePath();
-    const store = await open(sqliteStore(path, options));
-    const [lease] = await leases(store, "m");
+    const { end, path } = await openHandling(options);
     const seen: unknown[] = [];
-    const looks = (db: SqliteDatabase) => {
+    const looks: Effects = (db) => {
       seen.push(db.name, db.open, db.inTransaction, db.pragma("foreign_keys", { simple: true }));
       seen.push(db.prepare("select ? as n").get(1), db.prepare("select 2 as n").all());
     };
-    expect((await store.step(turn({ settles: [complete(lease!, looks)] }))).settled).toEqual([{ status: "settled" }]);
+    expect(await end(looks)).toEqual([SETTLED]);
     expect(seen).toEqual([path, true, true, 0, { n: 1 }, [{ n: 2 }]]);
   });
 });
 
 describe("what ORMs do with better-sqlite3's connection", () => {
-  type Own = Database.Database;
-
   it("is a Database to them, and chains as one", async () => {
-    const store = await open(sqliteStore(makePath()));
-    const [lease] = await leases(store, "m");
+    const { end } = await openHandling();
     const seen: unknown[] = [];
-    const looks = (lent: SqliteDatabase) => {
+    const looks: Effects = (lent) => {
       const db = lent as Own;
       seen.push(db instanceof Database, db.constructor === Database, db.exec("select 1") === db, db.memory);
       seen.push(db.prepare("select 1, 2").raw().all(), db.prepare("select 3").pluck().get());
       seen.push([...db.prepare("select 4 union select 5").pluck().iterate()]);
     };
-    expect((await store.step(turn({ settles: [complete(lease!, looks)] }))).settled).toEqual([{ status: "settled" }]);
+    expect(await end(looks)).toEqual([SETTLED]);
     expect(seen).toEqual([true, true, true, false, [[1, 2]], 3, [4, 5]]);
   });
 
   it("makes a savepoint of their transaction, and writes nothing through one that they kept", async () => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
+    const { end, notes } = await openHandling();
     const kept: (() => unknown)[] = [];
-    const nests = (lent: SqliteDatabase) => {
+    const nests: Effects = (lent) => {
       const db = lent as Own;
       const insert = db.transaction((text: string, fails: boolean) => {
         write(text)(db);
@@ -464,23 +325,19 @@ describe("what ORMs do with better-sqlite3's connection", () => {
       });
       insert("whole", false);
       expect(() => insert.immediate("half", true)).toThrow("no");
-      kept.push(
-        () => insert("late", false),
-        () => insert.immediate("late", false),
-      );
       const rows = db.prepare("insert into note values ('late') returning text").iterate();
+      kept.push(() => insert("late", false));
+      kept.push(() => insert.immediate("late", false));
       kept.push(() => rows.next());
       rows.return?.();
     };
-    expect((await store.step(turn({ settles: [complete(lease!, nests)] }))).settled).toEqual([{ status: "settled" }]);
+    expect(await end(nests)).toEqual([SETTLED]);
     for (const late of kept) expect(late).toThrow(/has returned/);
-    expect(notesIn(notes)).toEqual(["whole"]);
-    notes.close();
+    expect(notes()).toEqual(["whole"]);
   });
 });
 
 describe("better-sqlite3's other ways from a statement to its connection", () => {
-  type Own = Database.Database;
   /** As better-sqlite3 names them; its types leave out the second. */
   const ways: [string, (db: Own) => unknown][] = [
     ["statement.database", (db) => db.prepare("select 1").database],
@@ -491,94 +348,73 @@ describe("better-sqlite3's other ways from a statement to its connection", () =>
   ];
 
   it.each(ways)("lead back to the guarded one: %s", async (_way, from) => {
-    const path = makePath();
-    const notes = makeNotes(path);
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
+    const { end, notes } = await openHandling();
     const kept: Own[] = [];
-    const leaves = (lent: SqliteDatabase) => {
+    const leaves: Effects = (lent) => {
       write("half")(lent);
       const found = from(lent as Own) as Own;
       expect(found === lent).toBe(true);
       kept.push(found);
       found.exec("commit");
     };
-    const { settled } = await store.step(turn({ settles: [complete(lease!, leaves)] }));
-    expect(settled).toMatchObject([{ status: "effect_failed", error: { message: expect.stringContaining("COMMIT") } }]);
-    expect(notesIn(notes)).toEqual([]);
+    const refused = failed({ message: expect.stringContaining("COMMIT") });
+    expect(await end(leaves)).toMatchObject([refused]);
+    expect(notes()).toEqual([]);
     for (const db of kept) expect(() => write("late")(db as SqliteDatabase)).toThrow(/has returned/);
-    notes.close();
   });
 
-  it.each<[string, (db: Own) => unknown]>([
-    ["defaultSafeIntegers()", (db) => db.defaultSafeIntegers()],
-    ["unsafeMode()", (db) => db.unsafeMode()],
-  ])("do not change how the inbox's own statements work: %s", async (_what, change) => {
-    const path = makePath();
-    const onOpen = (db: SqliteDatabase) => void change(db as Own);
-    await expect(sqliteStore(path, { onOpen }).open(contextOf())).rejects.toMatchObject({ code: "invalid_argument" });
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
-    const effect = (db: SqliteDatabase) => void change(db as Own);
-    expect((await store.step(turn({ settles: [complete(lease!, effect)] }))).settled).toMatchObject([
-      { status: "effect_failed", error: { code: "invalid_argument" } },
-    ]);
+  it.each<[string, (db: Own) => unknown, RegExp]>([
+    ["defaultSafeIntegers()", (db) => db.defaultSafeIntegers(), /./],
+    ["unsafeMode()", (db) => db.unsafeMode(), /./],
+    ["close()", (db) => db.close(), /not close it/],
+  ])("do not change how the inbox's own statements work, or end them: %s", async (_what, change, message) => {
+    const wrong = (db: SqliteDatabase) => void change(db as Own);
+    const refused = { code: "invalid_argument", message: expect.stringMatching(message) };
+    await expect(sqliteStore(makePath(), { onOpen: wrong }).open(contextOf())).rejects.toMatchObject(refused);
+    const { end, store } = await openHandling();
+    expect(await end(wrong)).toMatchObject([failed(refused)]);
     expect(await store.find({ limit: 1 })).toMatchObject({ items: [{ id: 1 }] });
   });
 
   it("do not begin a backup, which would go on after the effect and hold what is rolled back", async () => {
-    const path = makePath();
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
+    const { end } = await openHandling();
     const copy = makePath();
-    const effect = (db: SqliteDatabase) => void (db as Own).backup(copy);
-    expect((await store.step(turn({ settles: [complete(lease!, effect)] }))).settled).toMatchObject([
-      { status: "effect_failed", error: { message: expect.stringContaining("backup()") } },
-    ]);
+    const refused = failed({ message: expect.stringContaining("backup()") });
+    expect(await end((db) => void (db as Own).backup(copy))).toMatchObject([refused]);
     expect(existsSync(copy)).toBe(false);
   });
 });
 
 describe("an effect that writes through another connection", () => {
-  class Wrapped extends Error {}
+  const wrapped = (act: () => unknown) => {
+    try {
+      act();
+    } catch (cause) {
+      throw new Error("Failed query", { cause });
+    }
+  };
 
   it.each([
     ["as the driver throws it", (act: () => unknown) => act()],
-    [
-      "as an ORM wraps it",
-      (act: () => unknown) => {
-        try {
-          act();
-        } catch (cause) {
-          throw new Wrapped("Failed query", { cause });
-        }
-      },
-    ],
+    ["as an ORM wraps it", wrapped],
   ])("is told so with the fix, %s", async (_how, run) => {
-    const path = makePath();
-    const other = makeNotes(path);
-    other.pragma("busy_timeout = 1");
-    const store = await open(sqliteStore(path));
-    const [lease] = await leases(store, "m");
-    const elsewhere = () => run(() => other.prepare("insert into note values ('m')").run());
-    const { settled } = await store.step(turn({ settles: [complete(lease!, elsewhere)] }));
-    expect(settled).toMatchObject([
-      {
-        status: "effect_failed",
-        error: { code: "invalid_argument", message: expect.stringMatching(/SQLITE_BUSY.*option "effects"/) },
-      },
-    ]);
-    expect(notesIn(other)).toEqual([]);
-    other.close();
+    const { end, user, notes } = await openHandling();
+    user.pragma("busy_timeout = 1");
+    const elsewhere = () => run(() => user.prepare("insert into note values ('m')").run());
+    const message = expect.stringMatching(/SQLITE_BUSY.*option "effects"/);
+    const refused = failed({ code: "invalid_argument", message });
+    expect(await end(elsewhere)).toMatchObject([refused]);
+    expect(notes()).toEqual([]);
   });
 });
 
 describe("effects on the user's own connection", () => {
+  const openOwn = (options: SqliteStoreOptions = {}) => openDesk((effects) => ({ effects, ...options }));
+  const handlingOwn = (options: SqliteStoreOptions = {}) => openHandling((effects) => ({ effects, ...options }));
+
   it("write nothing after they returned, though the connection is the application's and an ORM has it", async () => {
-    const path = makePath();
-    const user = makeNotes(path);
-    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
-    const [a, b] = await leases(store, "a", "b");
+    const { user, leases, settle, notes } = await openOwn();
+    const [a, b] = await leases("a", "b");
     const { refusals, attempt } = lateWrites();
     const insert = user.prepare("insert into note values (?)");
     // As an ORM's query does that is asynchronous by its interface only.
@@ -589,130 +425,95 @@ describe("effects on the user's own connection", () => {
       await setImmediate();
       attempt(() => insert.run(text))();
     };
-    const settles = [complete(a!, () => orm("a")), complete(b!, () => void orm("b"), write("b"))];
-    const { settled } = await store.step(turn({ settles }));
+    const settled = await settle(
+      complete(a, () => orm("a")),
+      complete(b, () => void orm("b"), write("b")),
+    );
     write("meanwhile")(user);
     await setImmediate();
     await setImmediate();
     expect(settled.map(({ status }) => status)).toEqual(["effect_failed", "settled"]);
     expect(refusals).toHaveLength(6);
-    expect(notesIn(user)).toEqual(["b", "meanwhile"]);
-    user.close();
+    expect(notes()).toEqual(["b", "meanwhile"]);
   });
 
   it("leave the inbox its own work that began in what follows from them", async () => {
-    const path = makePath();
-    const user = makeNotes(path);
-    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
-    const [a, b] = await leases(store, "a", "b");
-    let second: ReturnType<Store["step"]> | undefined;
+    const { leases, settle, notes } = await openOwn();
+    const [a, b] = await leases("a", "b");
+    let second: ReturnType<typeof settle> | undefined;
     const begins = () =>
       void queueMicrotask(() => {
-        second = store.step(turn({ settles: [complete(b!, write("b"))] }));
+        second = settle(complete(b, write("b")));
       });
-    await store.step(turn({ settles: [complete(a!, begins)] }));
-    expect((await second)?.settled).toEqual([{ status: "settled" }]);
-    expect(notesIn(user)).toEqual(["b"]);
-    user.close();
+    await settle(complete(a, begins));
+    expect(await second).toEqual([SETTLED]);
+    expect(notes()).toEqual(["b"]);
   });
 
   it("run on it, with its settings left alone, and commit with the completion", async () => {
-    const path = makePath();
-    const user = makeNotes(path);
+    const { end, user, store, notes } = await handlingOwn();
     user.pragma("synchronous = OFF");
     user.defaultSafeIntegers(true);
-    const store = await open(sqliteStore(path, { effects: user }));
-    const [lease] = await leases(store as Store, "m");
-    await store.step(turn<Database.Database>({ accepts: [event("m", 2)] }));
+    await store.step(turn({ accepts: [event("m", 2)] }));
     let seen: unknown;
-    const effect = (db: Database.Database) => {
+    const looks: Effects = (db) => {
       seen = db;
-      db.prepare("insert into note values ('m')").run();
     };
-    const settles: Settle<Database.Database>[] = [
-      { kind: "complete", lease: lease!, outcome: "handled", effects: [effect] },
-    ];
-    expect((await store.step(turn<Database.Database>({ settles }))).settled).toEqual([{ status: "settled" }]);
+    expect(await end(looks, write("m"))).toEqual([SETTLED]);
     expect(seen).toBe(user);
     expect(Number(user.pragma("synchronous", { simple: true }))).toBe(0);
-    expect(notesIn(user)).toEqual(["m"]);
-    user.close();
+    expect(notes()).toEqual(["m"]);
   });
 
   it.each(["", "insert into note values ('mine')"])(
     "are unfinished until the user's own transaction is over: %j",
     async (sql) => {
-      const path = makePath();
-      const user = makeNotes(path);
-      const store = (await open(sqliteStore(path, { effects: user }))) as Store;
-      const [lease] = await leases(store, "m");
-      const settles = [complete(lease!, write("theirs"))];
+      const { end, user, notes } = await handlingOwn();
       user.exec(`begin; ${sql}`);
-      const during = store.step(turn({ settles }));
+      const during = end(write("theirs"));
       await setImmediate();
       user.exec("rollback");
-      expect((await during).settled).toEqual([{ status: "unfinished" }]);
-      expect((await store.step(turn({ settles }))).settled).toEqual([{ status: "settled" }]);
-      expect(notesIn(user)).toEqual(["theirs"]);
-      user.close();
+      expect(await during).toEqual([{ status: "unfinished" }]);
+      expect(await end(write("theirs"))).toEqual([SETTLED]);
+      expect(notes()).toEqual(["theirs"]);
     },
   );
 
-  it("are unfinished while the user reads from it row by row", async () => {
-    const path = makePath();
-    const user = makeNotes(path);
+  it("are unfinished while the user reads from it row by row or in a transaction, and hold up no delivery (I9)", async () => {
+    const { user, store, leases, settle, notes } = await openOwn({ busyTimeoutMs: 20 });
     user.exec("insert into note values ('mine'), ('too')");
-    const store = (await open(sqliteStore(path, { effects: user }))) as Store;
-    const [a, b] = await leases(store, "a", "b");
-    const settles = [complete(a!, write("a")), complete(b!)];
+    const [a, b] = await leases("a", "b");
     const rows = user.prepare("select text from note").iterate();
     rows.next();
-    const { settled, accepted } = await store.step(turn({ settles, accepts: [event("c")] }));
-    expect(settled).toEqual([{ status: "unfinished" }, { status: "settled" }]);
-    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
+    const first = await store.step(turn({ settles: [complete(a, write("a")), complete(b)], accepts: [event("c")] }));
+    expect(first.settled).toEqual([{ status: "unfinished" }, SETTLED]);
     rows.return?.();
-    expect((await store.step(turn({ settles: settles.slice(0, 1) }))).settled).toEqual([{ status: "settled" }]);
-    expect(notesIn(user)).toEqual(["mine", "too", "a"]);
-    user.close();
-  });
-
-  it("hold up no delivery while the user's own transaction lasts (I9)", async () => {
-    const path = makePath();
-    const user = makeNotes(path);
-    const store = (await open(sqliteStore(path, { effects: user, busyTimeoutMs: 20 }))) as Store;
-    const [lease] = await leases(store, "m");
     user.exec("begin; select * from note");
-    const settles = [complete(lease!, write("theirs"))];
-    const { settled, accepted } = await store.step(turn({ settles, accepts: [event("n")] }));
-    expect(settled).toEqual([{ status: "unfinished" }]);
-    expect(accepted).toMatchObject([{ outcome: "accepted" }]);
-    user.close();
+    const second = await store.step(turn({ settles: [complete(a, write("a"))], accepts: [event("d")] }));
+    expect(second.settled).toEqual([{ status: "unfinished" }]);
+    expect([...first.accepted, ...second.accepted]).toMatchObject([{ outcome: "accepted" }, { outcome: "accepted" }]);
+    user.exec("rollback");
+    expect(await settle(complete(a, write("a")))).toEqual([SETTLED]);
+    expect(notes()).toEqual(["mine", "too", "a"]);
   });
 
   it("are not told lost when only the rest of their turn failed", async () => {
-    const path = makePath();
-    const user = makeNotes(path);
+    const { lease, path, settle, notes } = await handlingOwn({ busyTimeoutMs: 20 });
+    const other = connect(path);
     let locks = 0;
-    const store = (await open(sqliteStore(path, { effects: user, busyTimeoutMs: 20 }))) as Store;
-    const [lease] = await leases(store, "m");
-    const other = new Database(path);
     const lockAfterwards = () => {
       locks++;
       queueMicrotask(() => other.exec("begin immediate"));
     };
-    const settles = [complete(lease!, write("m"), lockAfterwards)];
-    await expect(store.step(turn({ settles }))).rejects.toMatchObject({ code: "store_unavailable" });
+    const completion = complete(lease, write("m"), lockAfterwards);
+    await expect(settle(completion)).rejects.toMatchObject({ code: "store_unavailable" });
     other.exec("rollback");
-    expect((await store.step(turn({ settles }))).settled).toEqual([{ status: "settled" }]);
-    expect([locks, notesIn(user)]).toEqual([1, ["m"]]);
-    for (const db of [user, other]) db.close();
+    expect(await settle(completion)).toEqual([SETTLED]);
+    expect([locks, notes()]).toEqual([1, ["m"]]);
   });
 
   it("refuses a connection to another file", async () => {
-    const user = new Database(makePath());
-    await expect(sqliteStore(makePath(), { effects: user }).open(contextOf())).rejects.toMatchObject({
-      code: "invalid_option",
-    });
-    user.close();
+    const opening = sqliteStore(makePath(), { effects: connect(makePath()) }).open(contextOf());
+    await expect(opening).rejects.toMatchObject({ code: "invalid_option" });
   });
 });

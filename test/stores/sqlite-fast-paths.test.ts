@@ -1,7 +1,7 @@
 /** SQLite's fast paths write what the shared lane rules write: every column of every table is compared. */
 import { afterEach, describe, expect, it } from "vitest";
 import type { LaneTag, NewEvent } from "../../src/inbox/record.ts";
-import type { ClaimRequest, Lease } from "../../src/inbox/store.ts";
+import type { Lease } from "../../src/inbox/store.ts";
 import { type AcceptMode, acceptAlone, acceptByRules, place } from "../../src/stores/sqlite/batch.ts";
 import { completeLast, SqliteLanes } from "../../src/stores/sqlite/lanes.ts";
 import { type OpenInbox, openInbox } from "../../src/stores/sqlite/open-inbox.ts";
@@ -12,14 +12,7 @@ import { contextOf, event, turn } from "./sqlite-turns.ts";
 const START = Date.parse("2026-01-01T00:00:00Z");
 const WAIT_MS = 90_000;
 const TABLES = ["lane", "event", "body", "conflict", "gap", "attempt", "counter", "client", "kind"];
-const CLAIM: ClaimRequest = {
-  limit: 1,
-  leaseMs: 30_000,
-  maxAttempts: 5,
-  onDead: "continue",
-  takes: () => true,
-  mode: "ordinary",
-};
+const CLAIM = turn({ claim: { limit: 1 } }).claim;
 const inboxes: OpenInbox[] = [];
 
 afterEach(async () => {
@@ -35,8 +28,7 @@ async function openAt(clock: FakeClock): Promise<OpenInbox> {
   return inbox;
 }
 
-/** All rows of the tables that the fast paths write to. */
-/** All but the tokens of leases, which are random. */
+/** All rows of the tables that the fast paths write to, without the tokens of leases, which are random. */
 function rowsOf({ db }: OpenInbox): Record<string, unknown[]> {
   const rows = (table: string) => db.prepare(`select * from oncehook_${table}`).all() as { token?: number }[];
   return Object.fromEntries(
@@ -120,14 +112,14 @@ describe("completeLast()", () => {
 
   async function leasedTwins(past: Past, ...accepts: NewEvent[]) {
     const pair = await twins(past);
-    const leases: Lease[] = [];
-    for (const inbox of pair) {
-      leases.push(...(await inbox.step(turn({ accepts, claim: { limit: 1 } }))).leases);
-    }
-    const [lease, other] = leases;
-    if (lease === undefined || leases.length !== pair.length) throw new Error("Nothing was leased.");
-    expect({ ...lease, token: 0 }).toEqual({ ...other, token: 0 });
-    return { pair, lease, other: other ?? lease };
+    const lease = async (inbox: OpenInbox): Promise<Lease> => {
+      const [first] = (await inbox.step(turn({ accepts, claim: { limit: 1 } }))).leases;
+      if (first === undefined) throw new Error("Nothing was leased.");
+      return first;
+    };
+    const leases = [await lease(pair[0]), await lease(pair[1])] as const;
+    expect({ ...leases[0], token: 0 }).toEqual({ ...leases[1], token: 0 });
+    return { pair, lease: leases[0], other: leases[1] };
   }
 
   describe.each(outcomes)("ends as $outcome, as the rules do,", ({ outcome }) => {

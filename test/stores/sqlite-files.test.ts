@@ -2,7 +2,6 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import {
   copyFileSync,
-  existsSync,
   linkSync,
   mkdirSync,
   readFileSync,
@@ -17,18 +16,15 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import Database from "better-sqlite3";
 import { describe, expect, it, type TestContext } from "vitest";
-import { createReceiver } from "../../src/create.ts";
 import { copyInbox } from "../../src/inbox/copy.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/connection.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { makePath, open } from "./sqlite-place.ts";
+import { connect, makeInbox, makePath, open, refusalOf } from "./sqlite-place.ts";
 import { NEXT, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
-import { contextOf, event, turn } from "./sqlite-turns.ts";
+import { event, turn } from "./sqlite-turns.ts";
 
 /** Compiled by the tests' global set-up. */
 const CHILD = fileURLToPath(new URL("../../.build/test/stores/sqlite-files-child.js", import.meta.url));
@@ -37,22 +33,17 @@ const run = promisify(execFile);
 
 const isWindows = process.platform === "win32";
 
-/** An inbox that was opened and closed once. */
-async function makeInbox(path = makePath()): Promise<string> {
-  const store = sqliteStore(path);
-  await store.open(contextOf());
-  await store.close();
-  return path;
+/** An open inbox, whose files are looked at as its clock goes on. */
+async function opened(path: string) {
+  const clock = createFakeClock();
+  return { clock, store: await open(sqliteStore(path), { clock }) };
 }
-
-const opening = (path: string, rules?: "recorded") =>
-  failureOf(sqliteStore(path).open(contextOf(rules === undefined ? {} : { rules })));
 
 /** The openers of the file: a receiver, an operator or a copy's source, a copy's target, secrets. */
 async function refusalsOf(path: string, from: string): Promise<unknown[]> {
   return [
-    await opening(path),
-    await opening(path, "recorded"),
+    await refusalOf(path),
+    await refusalOf(path, "recorded"),
     await failureOf(copyInbox({ from: sqliteStore(path), to: sqliteStore(makePath()) })),
     await failureOf(copyInbox({ from: sqliteStore(from), to: sqliteStore(path) })),
     await failureOf(secretsAt(path).read("inbound")),
@@ -82,7 +73,7 @@ describe.skipIf(isWindows)("a database with a hard link", () => {
     if (suffix === "-journal") writeFileSync(`${path}${suffix}`, "", { mode: 0o600 });
     linkSync(`${path}${suffix}`, join(dirname(path), "kept"));
     const message = expect.stringContaining(`${path}${suffix} has 2 names`);
-    expect(await opening(path)).toMatchObject({ code: "unsafe_location", message });
+    expect(await refusalOf(path)).toMatchObject({ code: "unsafe_location", message });
   });
 });
 
@@ -93,14 +84,13 @@ describe.skipIf(isWindows)("a link", () => {
     writeFileSync(elsewhere, "", { mode: 0o600 });
     symlinkSync(elsewhere, `${path}${suffix}`);
     const message = expect.stringContaining(`${path}${suffix} is a link`);
-    expect(await opening(path)).toMatchObject({ code: "unsafe_location", message });
+    expect(await refusalOf(path)).toMatchObject({ code: "unsafe_location", message });
   });
 
   it("to the database is followed, and the log beside the file at its end is looked at", async () => {
     const [path, link] = [await makeInbox(), makePath()];
     symlinkSync(path, link);
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(link), { clock });
+    const { clock, store } = await opened(link);
     expect(await outcomeOf(store, "a")).toBe("accepted");
     renameSync(`${path}-wal`, `${path}-wal.moved`);
     await clock.advance(1_000);
@@ -172,10 +162,7 @@ async function outcomeOf(store: InboxStore<never>, message: string): Promise<str
 function messagesIn(path: string): unknown[] {
   const copy = join(dirname(makePath()), "alone.db");
   copyFileSync(path, copy);
-  const db = new Database(copy);
-  const messages = db.prepare("select message from oncehook_lane order by id").pluck().all();
-  db.close();
-  return messages;
+  return connect(copy).prepare("select message from oncehook_lane order by id").pluck().all();
 }
 
 const remove = (path: string) => rmSync(path);
@@ -201,8 +188,7 @@ describe.skipIf(isWindows)("an open inbox", () => {
     ["is a dead link", "-wal", linkAway],
   ])("accepts nothing once a file of it %s (inbox.db%s), and names it (I2)", async (_how, suffix, change) => {
     const path = makePath();
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(path), { clock });
+    const { clock, store } = await opened(path);
     expect(await outcomeOf(store, "before")).toBe("accepted");
     change(`${path}${suffix}`);
     await clock.advance(1_000);
@@ -216,8 +202,7 @@ describe.skipIf(isWindows)("an open inbox", () => {
 
   it("accepts again once its log is back", async () => {
     const path = makePath();
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(path), { clock });
+    const { clock, store } = await opened(path);
     renameSync(`${path}-wal`, `${path}-wal.moved`);
     await clock.advance(1_000);
     expect(await outcomeOf(store, "a")).toContain("-wal");
@@ -228,8 +213,7 @@ describe.skipIf(isWindows)("an open inbox", () => {
 
   it("copies into the file what it acknowledged before it noticed, so that a kill loses nothing (I2)", async () => {
     const path = await makeInbox();
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(path), { clock });
+    const { clock, store } = await opened(path);
     expect(await outcomeOf(store, "before")).toBe("accepted");
     rmSync(`${path}-wal`);
     rmSync(`${path}-shm`);
@@ -243,8 +227,7 @@ describe.skipIf(isWindows)("an open inbox", () => {
 
   it("leaves the file alone if another process has made itself new ones", async () => {
     const path = await makeInbox();
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(path), { clock });
+    const { clock, store } = await opened(path);
     expect(await outcomeOf(store, "before")).toBe("accepted");
     rmSync(`${path}-wal`);
     rmSync(`${path}-shm`);
@@ -258,8 +241,7 @@ describe.skipIf(isWindows)("an open inbox", () => {
 
   it("accepts after all that SQLite itself does with them: checkpoints, VACUUM, other processes that end", async () => {
     const path = makePath();
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(path), { clock });
+    const { clock, store } = await opened(path);
     const accepts = async (message: string) => {
       await clock.advance(1_000);
       expect(await outcomeOf(store, message)).toBe("accepted");
@@ -283,68 +265,13 @@ describe.skipIf(isWindows)("an open inbox", () => {
     // Its own, when nothing has happened for long.
     await clock.advance(120_000);
     await accepts("d");
-    const later = await open(sqliteStore(path));
-    await later.close();
+    await makeInbox(path);
     await accepts("e");
-  });
-
-  it("accepts after another file was restored into it by SQLite", async () => {
-    const [path, backup] = [makePath(), makePath()];
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(path), { clock });
-    expect(await outcomeOf(store, "a")).toBe("accepted");
-    const saved = new Database(path);
-    await saved.backup(backup);
-    saved.close();
-    const from = new Database(backup);
-    await from.backup(path);
-    from.close();
-    await clock.advance(1_000);
-    expect(await outcomeOf(store, "b")).toBe("accepted");
-  });
-
-  it("notices that another process removed the log, because this one had read the file by other means", async ({
-    skip,
-  }) => {
-    const path = makePath();
-    const clock = createFakeClock();
-    const store = await open(sqliteStore(path), { clock });
-    expect(await outcomeOf(store, "a")).toBe("accepted");
-    // POSIX ends all locks of a process on a file when it closes any descriptor of it: the next to leave believes that it is the last.
-    readFileSync(path);
-    const { error } = spawnSync("sqlite3", [path, "create table theirs (id integer)"]);
-    if (error !== undefined) skip("needs the command sqlite3");
-    // Since 3.51 SQLite looks at more than these locks.
-    if (existsSync(`${path}-wal`)) skip("this sqlite3 leaves the log of a process that has lost its locks");
-    await clock.advance(1_000);
-    expect(await outcomeOf(store, "b")).toContain("-wal");
-  });
-
-  it("answers 503, says so in the log and in its health", async () => {
-    const path = makePath();
-    const clock = createFakeClock(Date.now());
-    const lines: { readonly level: string; readonly code?: string; readonly message: string }[] = [];
-    const line = (level: string) => (fields: object, message: string) => void lines.push({ level, ...fields, message });
-    const logger = { ...silentLogger, warn: line("warn"), error: line("error") };
-    const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path), logger, clock });
-    receiver.onAny(() => {});
-    const deliver = async (messageId: string) => {
-      const request = signedRequest(fixtures.queued({ messageId }), { timestamp: clock.now() });
-      return (await receiver.handle(incomingOf(request))).status;
-    };
-    expect(await deliver("a")).toBe(200);
-    rmSync(`${path}-wal`);
-    await clock.advance(1_000);
-    expect(await deliver("b")).toBe(503);
-    expect(lines).toContainEqual(
-      expect.objectContaining({
-        level: "warn",
-        code: "store_unavailable",
-        message: expect.stringContaining(`${path}-wal`),
-      }),
-    );
-    expect((await receiver.health()).reasons).toContain("store_unavailable");
-    await receiver.stop();
+    // Another file that SQLite itself restores into this one.
+    const backup = makePath();
+    await connect(path).backup(backup);
+    await connect(backup).backup(path);
+    await accepts("f");
   });
 
   it("that a copy writes to does not count as copied once its log is gone", async () => {

@@ -1,21 +1,11 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import Database from "better-sqlite3";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { deliver, fixtures, TEST_SECRET } from "../../src/testing/index.ts";
+import { connect, makePath } from "./sqlite-place.ts";
 
-let folder: string;
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "oncehook-on-open-"));
-});
-afterEach(() => rm(folder, { recursive: true, force: true }));
-
-function receiverWith(onOpen: (db: SqliteDatabase) => unknown) {
-  const store = sqliteStore(join(folder, "inbox.db"), { onOpen });
-  return createReceiver({ secrets: TEST_SECRET, store }).onAny((event, ctx) => {
+function receiverWith(onOpen: (db: SqliteDatabase) => unknown, path = makePath()) {
+  return createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path, { onOpen }) }).onAny((event, ctx) => {
     ctx.commit((db) => db.prepare("insert into seen values (?)").run(event.eventType));
   });
 }
@@ -23,11 +13,12 @@ function receiverWith(onOpen: (db: SqliteDatabase) => unknown) {
 describe("sqliteStore({ onOpen })", () => {
   it("makes the tables that effects write to, at each open", async () => {
     const opened: unknown[] = [];
+    const path = makePath();
     for (const round of [1, 2]) {
       const receiver = receiverWith((db) => {
         db.exec("create table if not exists seen (type text)");
         opened.push(db.prepare("select count(*) as count from seen").get());
-      });
+      }, path);
       await deliver(receiver, fixtures.queued({ messageId: `msg_${round}` }));
       await receiver.stop();
     }
@@ -60,14 +51,13 @@ describe("sqliteStore({ onOpen })", () => {
   it.each(["", "begin; create table half (made text)"])(
     "leaves no process behind when it fails, after %j",
     async (sql) => {
+      const path = makePath();
       const receiver = receiverWith((db) => {
         db.exec(sql);
         throw new Error("no such extension");
-      });
+      }, path);
       await expect(receiver.start()).rejects.toThrow("no such extension");
-      const db = new Database(join(folder, "inbox.db"));
-      expect(db.prepare("select * from oncehook_instance").all()).toEqual([]);
-      db.close();
+      expect(connect(path).prepare("select * from oncehook_instance").all()).toEqual([]);
       await receiver.stop();
     },
   );

@@ -17,7 +17,7 @@ import { describe, expect, it, type TestContext } from "vitest";
 import { keyFileSealing } from "../../src/stores/sealed-secrets.ts";
 import { type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
 import { failureOf } from "../support/failure-of.ts";
-import { makePath, open } from "./sqlite-place.ts";
+import { makeInbox, makePath, open, refusalOf } from "./sqlite-place.ts";
 import { makeKeyFile, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";
 import { contextOf, event, turn } from "./sqlite-turns.ts";
 
@@ -41,13 +41,7 @@ async function as<T>(user: number, work: () => T | Promise<T>, group = user): Pr
   }
 }
 
-/** An inbox that was opened and closed once. */
-async function makeInbox(path = makePath()): Promise<string> {
-  const store = sqliteStore(path);
-  await store.open(contextOf());
-  await store.close();
-  return path;
-}
+const unsafe = (message: unknown = expect.anything()) => ({ code: "unsafe_location", message });
 
 /** A path of an inbox in a directory of `user`. */
 function pathOf(user: number): string {
@@ -57,22 +51,15 @@ function pathOf(user: number): string {
   return path;
 }
 
-const opening = (path: string, rules?: "recorded") =>
-  failureOf(sqliteStore(path).open(contextOf(rules === undefined ? {} : { rules })));
-
 describe.skipIf(process.platform === "win32")("a database", () => {
   it("of another user is refused before it is opened, with the fix; also for an operator and for secrets", async (context) => {
     needsRoot(context);
     const path = await makeInbox();
     chownSync(path, OTHER, OTHER);
-    const refused = {
-      code: "unsafe_location",
-      message: expect.stringMatching(
-        /belongs to the user with id 54321.*run "chown 0 .*inbox\.db", or run the process as user 54321/,
-      ),
-    };
-    expect(await opening(path)).toMatchObject(refused);
-    expect(await opening(path, "recorded")).toMatchObject(refused);
+    const message = /belongs to the user with id 54321.*run "chown 0 .*inbox\.db", or run the process as user 54321/;
+    const refused = unsafe(expect.stringMatching(message));
+    expect(await refusalOf(path)).toMatchObject(refused);
+    expect(await refusalOf(path, "recorded")).toMatchObject(refused);
     expect(await failureOf(secretsAt(path).read("inbound"))).toMatchObject(refused);
     chownSync(path, 0, 0);
     await open(sqliteStore(path));
@@ -86,10 +73,10 @@ describe.skipIf(process.platform === "win32")("a database", () => {
     await as(OTHER, () => makeInbox(path));
     chownSync(path, THIRD, OTHER);
     chmodSync(path, 0o640);
-    expect(await as(OTHER, () => opening(path))).toMatchObject({ code: "unsafe_location" });
+    expect(await as(OTHER, () => refusalOf(path))).toMatchObject(unsafe());
     // Root's, and only to be read by this user: the owner is accepted, and SQLite says the rest.
     chownSync(path, 0, OTHER);
-    expect(await as(OTHER, () => opening(path))).toMatchObject({ code: "store_unavailable" });
+    expect(await as(OTHER, () => refusalOf(path))).toMatchObject({ code: "store_unavailable" });
   });
 
   it("behind a link is the file that the link leads to: of another user it is refused, one's own is opened", async (context) => {
@@ -100,8 +87,8 @@ describe.skipIf(process.platform === "win32")("a database", () => {
     await makeInbox(link);
     expect(lstatSync(link).isSymbolicLink()).toBe(true);
     chownSync(target, OTHER, OTHER);
-    expect(await opening(link)).toMatchObject({ code: "unsafe_location", message: expect.stringContaining(target) });
-    expect(await opening(link, "recorded")).toMatchObject({ code: "unsafe_location" });
+    expect(await refusalOf(link)).toMatchObject(unsafe(expect.stringContaining(target)));
+    expect(await refusalOf(link, "recorded")).toMatchObject(unsafe());
   });
 
   it("behind a link is refused in a directory where anyone can replace it, and where there is nothing", async () => {
@@ -109,20 +96,19 @@ describe.skipIf(process.platform === "win32")("a database", () => {
     const link = makePath();
     symlinkSync(target, link);
     chmodSync(dirname(target), 0o777);
-    expect(await opening(link)).toMatchObject({ message: expect.stringContaining(`chmod o-w ${dirname(target)}`) });
+    expect(await refusalOf(link)).toMatchObject({ message: expect.stringContaining(`chmod o-w ${dirname(target)}`) });
     rmSync(target);
-    expect(await opening(link)).toMatchObject({
-      code: "unsafe_location",
-      message: expect.stringContaining("is a link to a file that does not exist"),
-    });
+    expect(await refusalOf(link)).toMatchObject(
+      unsafe(expect.stringContaining("is a link to a file that does not exist")),
+    );
   });
 
   it.each([0o622, 0o602, 0o660, 0o666])("that others can write (mode %o) is refused, with the fix", async (mode) => {
     const path = await makeInbox();
     chmodSync(path, mode);
-    const refused = { code: "unsafe_location", message: expect.stringContaining(`chmod go-w ${path}`) };
-    expect(await opening(path)).toMatchObject(refused);
-    expect(await opening(path, "recorded")).toMatchObject(refused);
+    const refused = unsafe(expect.stringContaining(`chmod go-w ${path}`));
+    expect(await refusalOf(path)).toMatchObject(refused);
+    expect(await refusalOf(path, "recorded")).toMatchObject(refused);
     chmodSync(path, mode & ~0o022);
     await open(sqliteStore(path));
   });
@@ -133,10 +119,7 @@ describe.skipIf(process.platform === "win32")("a database", () => {
       const path = await makeInbox();
       writeFileSync(`${path}${companion}`, "");
       chmodSync(`${path}${companion}`, 0o666);
-      expect(await opening(path)).toMatchObject({
-        code: "unsafe_location",
-        message: expect.stringContaining(`${path}${companion}`),
-      });
+      expect(await refusalOf(path)).toMatchObject(unsafe(expect.stringContaining(`${path}${companion}`)));
     },
   );
 
@@ -147,7 +130,7 @@ describe.skipIf(process.platform === "win32")("a database", () => {
     chmodSync(path, 0o664);
     await as(OTHER, () => makeInbox(path));
     chownSync(path, OTHER, THIRD);
-    expect(await as(OTHER, () => opening(path))).toMatchObject({ code: "unsafe_location" });
+    expect(await as(OTHER, () => refusalOf(path))).toMatchObject(unsafe());
   });
 
   it("on a volume with Kubernetes' fsGroup is opened, although the group can write there, with a warning", async (context) => {
@@ -160,16 +143,12 @@ describe.skipIf(process.platform === "win32")("a database", () => {
     chmodSync(path, 0o660);
     const warnings: unknown[] = [];
     const logger = { ...contextOf().logger, warn: (fields: object) => void warnings.push(fields) };
-    const opened = async () => {
-      const store = sqliteStore(path);
-      await store.open(contextOf({ logger }));
-      await store.close();
-    };
+    const opened = async () => (await open(sqliteStore(path), { logger })).close();
     await as(OTHER, opened, THIRD);
     expect(warnings).toContainEqual(expect.objectContaining({ code: "file_mode", mode: "660" }));
     // Without the setgid bit the group's right is nobody's plan.
     chmodSync(dirname(path), 0o775);
-    expect(await as(OTHER, () => opening(path), THIRD)).toMatchObject({ code: "unsafe_location" });
+    expect(await as(OTHER, () => refusalOf(path), THIRD)).toMatchObject(unsafe());
   });
 
   it("that is replaced while it is opened is closed again and refused", async () => {
@@ -184,7 +163,7 @@ describe.skipIf(process.platform === "win32")("a database", () => {
       }
     } as unknown as SqliteDriver;
     const refused = await failureOf(sqliteStore(path, { driver }).open(contextOf()));
-    expect(refused).toMatchObject({ code: "unsafe_location", message: expect.stringContaining("was replaced") });
+    expect(refused).toMatchObject(unsafe(expect.stringContaining("was replaced")));
   });
 
   it("that this process makes is its owner's alone from the first moment, whatever the umask", async () => {
@@ -217,9 +196,10 @@ describe.skipIf(process.platform === "win32")("a key file", () => {
     const folder = dirname(makePath());
     chmodSync(folder, 0o755);
     mkdirSync(join(folder, "..2026_11_25"));
-    writeFileSync(join(folder, "..2026_11_25", "webhook.key"), KEY);
-    chmodSync(join(folder, "..2026_11_25", "webhook.key"), mode);
-    chownSync(join(folder, "..2026_11_25", "webhook.key"), 0, OTHER);
+    const file = join(folder, "..2026_11_25", "webhook.key");
+    writeFileSync(file, KEY);
+    chmodSync(file, mode);
+    chownSync(file, 0, OTHER);
     symlinkSync("..2026_11_25", join(folder, "..data"));
     symlinkSync(join("..data", "webhook.key"), join(folder, "webhook.key"));
     return join(folder, "webhook.key");
@@ -243,10 +223,9 @@ describe.skipIf(process.platform === "win32")("a key file", () => {
     async (mode, context) => {
       needsRoot(context);
       const file = mounted(mode);
-      expect(await as(OTHER, () => sealing(file))).toMatchObject({
-        code: "unsafe_location",
-        message: expect.stringMatching(/defaultMode: 0440.*mode: 0440/),
-      });
+      expect(await as(OTHER, () => sealing(file))).toMatchObject(
+        unsafe(expect.stringMatching(/defaultMode: 0440.*mode: 0440/)),
+      );
     },
   );
 
@@ -277,10 +256,7 @@ describe.skipIf(process.platform === "win32")("a key file", () => {
 
   it.each([0o620, 0o602])("that others can write (mode %o) is refused", async (mode) => {
     const file = makeKeyFile(makePath(), KEY, mode);
-    expect(await sealing(file)).toMatchObject({
-      code: "unsafe_location",
-      message: expect.stringContaining("chmod go-w"),
-    });
+    expect(await sealing(file)).toMatchObject(unsafe(expect.stringContaining("chmod go-w")));
   });
 
   it("that this user may not read names the group, and not how to make another one", async (context) => {

@@ -1,6 +1,6 @@
 /** Short words for contexts, processes, events and turns; also for a process of its own, so without the test framework. */
 import { createHash } from "node:crypto";
-import type { NewEvent } from "../../src/inbox/record.ts";
+import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type { ClaimRequest, InstanceIdentity, OpenContext, Turn } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
@@ -33,6 +33,12 @@ export function event(messageId: string, sequence = 1, wish: Partial<NewEvent> =
     ...wish,
     raw,
   };
+}
+
+/** A signed body that is not an event. */
+export function quarantine(raw: Buffer, wish: Partial<NewQuarantine> = {}): NewQuarantine {
+  const facts = { reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", trace: null };
+  return { ...facts, signedAt: Date.now(), digest: createHash("sha256").update(raw).digest(), raw, ...wish };
 }
 
 /** A turn that claims nothing unless asked to. */

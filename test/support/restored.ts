@@ -37,7 +37,7 @@ export async function restoredUnderHandler<Tx>(
   await until(() => begun.includes("b"), "the handler of b");
   await restore();
   expect((await deliver(inbound({ messageId: "c" }))).body).toBe('{"outcome":"accepted"}');
-  await until(() => log.some(({ fields }) => fields["code"] === "inbox_replaced"), "the notice");
+  await until(() => log.some(({ fields }) => fields.code === "inbox_replaced"), "the notice");
   // The lease of c may be of the state that was given up.
   const after = (holds: () => boolean | Promise<boolean>) => async () => {
     await clock.advance(31_000);

@@ -8,7 +8,7 @@ import {
   type Instrumentation,
   Instruments,
 } from "../../src/inbox/instrumentation.ts";
-import { createReceiver, PermanentError, RetryAfter, SetupError } from "../../src/index.ts";
+import { createReceiver, PermanentError, RetryAfter } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type Bench, incoming, MINUTE, memoryBench, SECRET, sqliteBench, until } from "../receiver/bench.ts";
 import { inbound, outbound } from "../receiver/events.ts";
@@ -288,11 +288,13 @@ describe("an instrumentation", () => {
     expect([after.deliveries.length, after.attempts.length]).toEqual([1, 2]);
   });
 
-  it.each([null, () => {}, "x"])("is refused when it is %o", (wrong) => {
-    expect(() => sqliteBench().receiver.instrument(wrong as never)).toThrow(SetupError);
-  });
-
-  it("is refused with anything but functions", () => {
-    expect(() => sqliteBench().receiver.instrument({ commit: true } as never)).toThrow(/instrument\.commit/);
+  it.each<[unknown, RegExp]>([
+    [null, /takes an object with/],
+    [() => {}, /takes an object with/],
+    ["delivery", /takes an object with/],
+    [{ commit: true }, /instrument\.commit/],
+  ])("is refused when it is %o", (wrong, message) => {
+    const add = () => sqliteBench().receiver.instrument(wrong as never);
+    expect(add).toThrow(expect.objectContaining({ code: "invalid_option", message: expect.stringMatching(message) }));
   });
 });

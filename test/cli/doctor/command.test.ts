@@ -2,9 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { doctorCommand } from "../../../src/cli/doctor/command.ts";
 import { rows } from "../../setup/form.ts";
-import { runHere } from "../here.ts";
+import { rowsOf, runHere } from "../here.ts";
+import { newFile } from "../place.ts";
 import { runToEnd } from "../running.ts";
-import { newFile, newInbox, SECRET } from "./scene.ts";
+import { newInbox, SECRET } from "./scene.ts";
 
 const ENVIRONMENT = { ONCEHOOK_WEBHOOK_SECRET: SECRET };
 
@@ -27,10 +28,7 @@ describe.each(rows(WAYS, ([name]) => name === "here"))("oncehook doctor, %s", (_
     const store = await newInbox();
     const { code, output, errors } = await run(["--json"], { ...ENVIRONMENT, ONCEHOOK_STORE: store });
     expect([code, errors]).toEqual([0, ""]);
-    const findings = output
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
+    const findings = rowsOf({ output });
     for (const finding of findings) {
       expect(Object.keys(finding)).toEqual(["code", "level", "what", "fix"]);
       expect(["ok", "warning", "skipped"]).toContain(finding.level);

@@ -14,20 +14,33 @@ import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { contextOf } from "../../stores/sqlite-turns.ts";
 import { becomeLater } from "../../support/later-version.ts";
 import { dead, handle, handled, outboundEvent } from "../inbox-place.ts";
+import { newFile, newFolder, newServer } from "../place.ts";
 import {
+  altering,
+  answering,
   type Case,
   counting,
+  everyNumber,
   filled,
   leased,
+  mended,
   pending,
   quarantined,
+  refusing,
+  service,
+  TARGET,
   twoKeyrings,
   waiting,
+  webhook,
   withMeta,
   withPackage,
 } from "./cases.ts";
-import { clockAt, diagnose, newFile, newFolder, newInbox, newServer, PLENTY, SECRET } from "./scene.ts";
-import { altering, answering, everyNumber, mended, refusing, service, TARGET, webhook } from "./service-cases.ts";
+import { clockAt, diagnose, newInbox, PLENTY, SECRET } from "./scene.ts";
+
+/** An inbox on such a disk. */
+const onDisk = async (disk: Partial<typeof PLENTY>): Promise<Case> => {
+  return { flags: { store: await newInbox() }, around: { disk: { ...PLENTY, ...disk } } };
+};
 
 /** By the code that must be found, as the only problem. */
 const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
@@ -54,10 +67,7 @@ const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
     chmodSync(dirname(store), 0o777);
     return { flags: { store } };
   },
-  disk_full: async () => ({
-    flags: { store: await newInbox() },
-    around: { disk: { ...PLENTY, freeBytes: () => 1_000_000 } },
-  }),
+  disk_full: () => onDisk({ freeBytes: () => 1_000_000 }),
   no_receiver: async () => ({ flags: { store: await newInbox({ beat: null }) } }),
   worker_not_running: async () => ({ flags: { store: await pending(120_000) }, around: { clock: clockAt() } }),
   // Waits for a gap, so that no worker is missing.
@@ -79,6 +89,12 @@ const PROBLEMS: Readonly<Record<string, () => Case | Promise<Case>>> = {
     around: { fetch: altering("/webhooks", () => ({})) },
   }),
   webhook_disabled: () => webhook({ enabled: false }),
+  async webhook_without_secret() {
+    const spoilt = ({ defaults, ...body }: WebhookDefaults) => {
+      return { ...body, defaults: { ...defaults, inbound: { ...defaults.inbound, hasCurrentSecret: false } } };
+    };
+    return { ...(await service(mended)), around: { fetch: altering("/webhooks", spoilt) } };
+  },
   webhook_unsigned: () => webhook({ enabled: true, signingEnabled: false }),
   webhook_without_target: () => webhook({ enabled: true, endpointUrl: null }),
   client_inactive: async () => {
@@ -133,15 +149,6 @@ describe("oncehook doctor finds", () => {
     expect(codes.map(({ code }) => code)).toEqual(["webhook_elsewhere", "webhook_elsewhere", "number_overridden"]);
   });
 
-  it("a webhook that is signed with nothing", async () => {
-    const { flags = {} } = await service(mended);
-    const fetch = altering("/webhooks", ({ defaults, ...body }: WebhookDefaults) => ({
-      ...{ ...body, defaults: { ...defaults, inbound: { ...defaults.inbound, hasCurrentSecret: false } } },
-    }));
-    const problems = (await diagnose(flags, { fetch })).filter(({ level }) => level === "problem");
-    expect(problems.map(({ code }) => code)).toEqual(["webhook_without_secret"]);
-  });
-
   it.each([
     ["bytes that are no text", Buffer.alloc(32, 0xff), "is not UTF-8 text"],
     ["more than a secret has", "s".repeat(65_537), "larger than 64 KiB"],
@@ -183,49 +190,35 @@ describe("oncehook doctor finds", () => {
     expect(problems.map(({ code }) => code)).toEqual(["dead_letters", "blocked_lanes"]);
   });
 
-  it.each([
-    ["secret_line_break", () => ({ flags: { secretFile: newFile(`${SECRET}\n`) } })],
-    ["secret_file_mode", () => ({ flags: { secretFile: newFile(SECRET, 0o644) } })],
-    ["secret_file_owner", () => ({ flags: { secretFile: newFile(SECRET, 0o620) } })],
-    ["webhooks_hidden", () => service(mended, {}, { "webhooks.routes": "404" })],
-    [
-      "url_not_receiver",
-      () => ({ flags: { url: TARGET }, around: { fetch: async () => new Response("Log in", { status: 401 }) } }),
-    ],
-    ["keyrings_differ", twoKeyrings],
-    ["tolerance_short", async () => ({ flags: { store: await newInbox({ toleranceMs: 10 * 60_000 }) } })],
-    [
-      "ephemeral_disk",
-      async () => ({ flags: { store: await newInbox() }, around: { disk: { ...PLENTY, typeOf: () => 0x01021994 } } }),
-    ],
-    [
-      "disk_low",
-      async () => ({ flags: { store: await newInbox() }, around: { disk: { ...PLENTY, freeBytes: () => 2 ** 28 } } }),
-    ],
-    [
-      "file_mode",
-      async () => {
-        const store = await newInbox();
-        chmodSync(store, 0o644);
-        return { flags: { store } };
-      },
-    ],
-    ["signature_mismatch", () => counting({ "slot:current": 20, "refused:signature_mismatch": 12 })],
-    [
-      "number_overridden",
-      () =>
-        service((emulator) => {
-          mended(emulator);
-          const { full } = emulator.fixtures.numbers;
-          emulator.control.updateNumber(full, { webhookInboundOverride: "https://old.example.com/" });
-        }),
-    ],
-    [
-      "number_inactive",
-      () => service((emulator) => void emulator.control.updateNumber("num_000002", { campaignRegId: "c" })),
-    ],
-  ] as [string, () => Case | Promise<Case>][])("%s, which may be meant so: a warning", async (code, prepare) => {
-    const { flags = {}, around } = await prepare();
+  const WARNINGS: Readonly<Record<string, () => Case | Promise<Case>>> = {
+    secret_line_break: () => ({ flags: { secretFile: newFile(`${SECRET}\n`) } }),
+    secret_file_mode: () => ({ flags: { secretFile: newFile(SECRET, 0o644) } }),
+    secret_file_owner: () => ({ flags: { secretFile: newFile(SECRET, 0o620) } }),
+    webhooks_hidden: () => service(mended, {}, { "webhooks.routes": "404" }),
+    url_not_receiver: () => {
+      return { flags: { url: TARGET }, around: { fetch: async () => new Response("Log in", { status: 401 }) } };
+    },
+    keyrings_differ: twoKeyrings,
+    tolerance_short: async () => ({ flags: { store: await newInbox({ toleranceMs: 10 * 60_000 }) } }),
+    ephemeral_disk: () => onDisk({ typeOf: () => 0x01021994 }),
+    disk_low: () => onDisk({ freeBytes: () => 2 ** 28 }),
+    async file_mode() {
+      const store = await newInbox();
+      chmodSync(store, 0o644);
+      return { flags: { store } };
+    },
+    signature_mismatch: () => counting({ "slot:current": 20, "refused:signature_mismatch": 12 }),
+    number_overridden: () =>
+      service((emulator) => {
+        mended(emulator);
+        const { full } = emulator.fixtures.numbers;
+        emulator.control.updateNumber(full, { webhookInboundOverride: "https://old.example.com/" });
+      }),
+    number_inactive: () => service(({ control }) => void control.updateNumber("num_000002", { campaignRegId: "c" })),
+  };
+
+  it.each(Object.keys(WARNINGS))("%s, which may be meant so: a warning", async (code) => {
+    const { flags = {}, around } = (await WARNINGS[code]?.()) ?? {};
     const findings = await diagnose(flags, around);
     expect(findings.filter(({ level }) => level === "problem")).toEqual([]);
     expect(findings.filter(({ level }) => level === "warning").map((warning) => warning.code)).toContain(code);
@@ -238,11 +231,8 @@ describe("oncehook doctor, where all is well,", () => {
     onTestFinished(() => receiver.stop());
     const url = await newServer(nodeWebhook(receiver.onAny(() => {})));
     const targets = { inboundUrl: url, deliveryUrl: url };
-    const emulator = await createEmulator({
-      logger: silentLogger,
-      ...targets,
-      unspecified: { "webhooks.exposeEndpointUrl": true },
-    });
+    const unspecified = { "webhooks.exposeEndpointUrl": true };
+    const emulator = await createEmulator({ logger: silentLogger, ...targets, unspecified });
     onTestFinished(() => emulator.close());
     mended(emulator);
     const store = await newInbox({ fill: (inbox) => handle(inbox, [outboundEvent("queued", "msg_1")], handled) });

@@ -1,7 +1,4 @@
 /** What the tests of `oncehook doctor` prepare: a folder, an inbox in it, and surroundings in which all is well. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type DoctorFlags, examine, type Surroundings } from "../../../src/cli/doctor/examine.ts";
@@ -12,25 +9,10 @@ import { type Clock, systemClock } from "../../../src/internal/clock.ts";
 import { compileKeyring } from "../../../src/service/keyring.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { contextOf } from "../../stores/sqlite-turns.ts";
-import { listenOnLoopback } from "../../support/loopback.ts";
+import { newFolder } from "../place.ts";
 
 /** As `openssl rand -hex 32` makes them. */
 export const SECRET = "9d1c5b0f6e2a47c388f04be1d7a3f96520c7e84b1f5d60a9e3b2487cd6f1a035";
-
-/** A folder that goes with the test. */
-export function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-doctor-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
-/** A file of its own, readable by its owner only unless `mode` says otherwise. */
-export function newFile(text: string | Uint8Array, mode = 0o600): string {
-  const file = join(newFolder(), "secret");
-  writeFileSync(file, text);
-  chmodSync(file, mode);
-  return file;
-}
 
 /** The system's clock as it was, or will be, `ms` from now; waits are over at once. */
 export function clockAt(ms = 0): Clock {
@@ -55,12 +37,8 @@ export interface InboxWish {
 }
 
 /** The file of a SQLite inbox whose receiver runs on, until the test has ended. */
-export async function newInbox({
-  agoMs = 0,
-  beat = {},
-  fill,
-  toleranceMs = 95 * 60_000,
-}: InboxWish = {}): Promise<string> {
+export async function newInbox(wish: InboxWish = {}): Promise<string> {
+  const { agoMs = 0, beat = {}, fill, toleranceMs = 95 * 60_000 } = wish;
   const path = join(newFolder(), "inbox.db");
   const filled = sqliteStore(path) as InboxStore<never>;
   const rules = { name: "default", firstSequence: 1, toleranceMs };
@@ -74,17 +52,6 @@ export async function newInbox({
   const { secret = SECRET, counters = { "slot:current": 100 } } = beat;
   await receiver.heartbeat({ keyringVersion: compileKeyring(secret, Date.now()).version, counters });
   return path;
-}
-
-/** A server on loopback; its address. */
-export async function newServer(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  const port = await listenOnLoopback(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${port}/webhooks`;
 }
 
 export const PLENTY = { freeBytes: () => 2 ** 40, typeOf: () => 0 };

@@ -1,7 +1,7 @@
 /** What `oncehook doctor` says of a service whose answers are not as specified. */
 import { describe, expect, it } from "vitest";
+import { altering, mended, service } from "./cases.ts";
 import { clockAt, diagnose } from "./scene.ts";
-import { altering, mended, service } from "./service-cases.ts";
 
 describe("oncehook doctor, of an answer that cannot be read,", () => {
   it.each([

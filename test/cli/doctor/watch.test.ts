@@ -1,13 +1,15 @@
 /** `oncehook doctor --watch`: the alerts of an inbox, printed. */
 import { describe, expect, it } from "vitest";
+import { doctorCommand } from "../../../src/cli/doctor/command.ts";
 import { alertsOf } from "../../../src/cli/doctor/watch.ts";
 import type { InboxStore } from "../../../src/index.ts";
 import { type Alert, openInbox, PermanentError } from "../../../src/index.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { MINUTE, newInboxFile, sqliteBench } from "../../receiver/bench.ts";
 import { inbound } from "../../receiver/events.ts";
+import { runHere } from "../here.ts";
 import { dead } from "../inbox-place.ts";
-import { Running, runToEnd } from "../running.ts";
+import { Running } from "../running.ts";
 import { filled } from "./cases.ts";
 
 describe("alertsOf()", () => {
@@ -53,34 +55,26 @@ describe("alertsOf()", () => {
 });
 
 describe("oncehook doctor --watch", () => {
-  it("prints a line and ends with 0 at Ctrl-C", async () => {
+  const LINE =
+    /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}began {2}Dead letters in the inbox: 1 \(limit 1\)\. Run "oncehook .* \(deadLetters\)\n$/;
+
+  it.each([
+    ["a line", [], "SIGINT", LINE, "Watching the inbox. Ctrl-C ends it.\n"],
+    ["JSON", ["--json"], "SIGTERM", /^\{.*"condition":"deadLetters".*\}\n$/, ""],
+  ] as const)("prints alerts as %s, and ends with 0 at a signal", async (_, args, signal, pattern, errors) => {
     const { flags } = await filled(dead);
-    const watching = new Running(["doctor", "--store", flags?.store ?? "", "--watch"]);
+    const watching = new Running(["doctor", "--store", flags?.store ?? "", "--watch", ...args]);
     const [line] = await watching.printed(/.*\n/);
-    expect(line).toMatch(
-      /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ {2}began {2}Dead letters in the inbox: 1 \(limit 1\)\. Run "oncehook .* \(deadLetters\)\n$/,
-    );
-    watching.signal("SIGINT");
-    expect(await watching.exit).toMatchObject({ code: 0, errors: "Watching the inbox. Ctrl-C ends it.\n" });
+    expect(line).toMatch(pattern);
+    watching.signal(signal);
+    expect(await watching.exit).toMatchObject({ code: 0, errors });
   });
 
-  it("prints alerts as JSON", async () => {
-    const { flags } = await filled(dead);
-    const watching = new Running(["doctor", "--store", flags?.store ?? "", "--watch", "--json"]);
-    const [line] = await watching.printed(/.*\n/);
-    expect(JSON.parse(line)).toMatchObject({ condition: "deadLetters", status: "began", limit: 1 });
-    watching.signal("SIGTERM");
-    expect(await watching.exit).toMatchObject({ code: 0, errors: "" });
-  });
-
-  it("ends with 2 without an inbox", async () => {
-    const { code, errors } = await runToEnd(["doctor", "--watch"]);
-    expect([code, errors]).toEqual([2, "error: --watch takes --store: it watches an inbox.\n"]);
-  });
-
-  it("says why an inbox cannot be opened", async () => {
-    const { code, errors } = await runToEnd(["doctor", "--store", "missing.db", "--watch"]);
-    expect(code).toBeGreaterThan(0);
-    expect(errors).toMatch(/^error: There is no inbox at /);
+  it.each([
+    [["--watch"], 2, /^error: --watch takes --store: it watches an inbox\.\n$/],
+    [["--store", "missing.db", "--watch"], 2, /^error: There is no inbox at /],
+  ])("says of %j why it cannot watch", async (args, expected, message) => {
+    const { code, errors } = await runHere(doctorCommand(), args);
+    expect([code, errors]).toEqual([expected, expect.stringMatching(message)]);
   });
 });

@@ -1,37 +1,27 @@
 /** `oncehook trigger` against a receiver. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import { tmpdir } from "node:os";
+import type { RequestListener } from "node:http";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../../adapters/node.ts";
 import { triggerCommand } from "../../../src/cli/trigger.ts";
 import { deliverTo } from "../../../src/cli/trigger-events.ts";
 import { createReceiver } from "../../../src/index.ts";
+import { silentLogger } from "../../../src/internal/logger.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { createFakeClock, fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
-import { listenOnLoopback } from "../../support/loopback.ts";
-import { startHanging } from "../hanging.ts";
-import { runHere } from "../here.ts";
+import { rowsOf, runHere } from "../here.ts";
+import { newFolder, newServer, startHanging } from "../place.ts";
 import { runToEnd } from "../running.ts";
 
 /** Its URL, and the events that it handled. */
 async function startReceiver() {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-trigger-"));
-  const logger = { debug() {}, info() {}, warn() {}, error() {} };
-  const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(join(folder, "inbox.db")), logger });
+  const store = sqliteStore(join(newFolder(), "inbox.db"));
+  const receiver = createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger });
   const handled: string[] = [];
   receiver.onAny((event, { meta }) => void handled.push(`${meta.lane.messageId} ${event.eventType}`));
   await receiver.start();
-  const server = createServer(nodeWebhook(receiver));
-  const port = await listenOnLoopback(server);
-  onTestFinished(async () => {
-    server.close();
-    server.closeAllConnections();
-    await receiver.stop();
-    rmSync(folder, { recursive: true });
-  });
-  return { url: `http://127.0.0.1:${port}/`, handled };
+  onTestFinished(() => receiver.stop());
+  return { url: await newServer(nodeWebhook(receiver)), handled };
 }
 
 const environment = { ONCEHOOK_WEBHOOK_SECRET: TEST_SECRET };
@@ -39,29 +29,14 @@ const environment = { ONCEHOOK_WEBHOOK_SECRET: TEST_SECRET };
 describe("oncehook trigger", () => {
   it("delivers a lifecycle out of order and twice, and prints what was answered", async () => {
     const { url, handled } = await startReceiver();
-    const args = [
-      "trigger",
-      "lifecycle",
-      "--to",
-      url,
-      "--message=msg_7",
-      "--order=delivery,queued,sent",
-      "--duplicate",
-    ];
-    const { code, output, errors } = await runToEnd([...args, "--json"], environment);
+    const args = ["--to", url, "--message=msg_7", "--order=delivery,queued,sent", "--duplicate", "--json"];
+    const { code, output, errors } = await runToEnd(["trigger", "lifecycle", ...args], environment);
     expect([code, errors]).toEqual([0, ""]);
-    const lines = output
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line));
+    const lines = rowsOf({ output });
     expect(lines).toHaveLength(6);
     expect(lines[0]).toEqual({
-      eventType: "message.delivery",
-      messageId: "msg_7",
-      sequence: 3,
-      status: 200,
-      durationMs: expect.any(Number),
-      outcome: "accepted",
+      ...{ eventType: "message.delivery", messageId: "msg_7", sequence: 3 },
+      ...{ status: 200, durationMs: expect.any(Number), outcome: "accepted" },
     });
     expect(lines.filter(({ outcome }) => outcome === "duplicate")).toHaveLength(3);
     await expect.poll(() => handled).toEqual(["msg_7 message.queued", "msg_7 message.sent", "msg_7 message.delivery"]);
@@ -77,7 +52,7 @@ describe("oncehook trigger", () => {
   });
 
   it("sends in the same order for the same seed, and prints of a foreign answer no more than its status", async () => {
-    const url = await answering((_request, response) => response.writeHead(204).end());
+    const url = await newServer((_request, response) => response.writeHead(204).end());
     const shuffle = async (seed: number) => {
       const args = ["lifecycle", "--to", url, "--message=msg_9", "--count=4", `--shuffle=${seed}`];
       const { code, output, errors } = await runHere(triggerCommand(), args, environment);
@@ -91,7 +66,7 @@ describe("oncehook trigger", () => {
   });
 
   it("prints a dash for a message that an event does not name", async () => {
-    const url = await answering((_request, response) => response.end());
+    const url = await newServer((_request, response) => response.end());
     const args = ["account.closed", "--to", url, "--set=messageId=null"];
     const { output } = await runHere(triggerCommand(), args, environment);
     expect(output).toMatch(/^200 +\d+ ms {2}account\.closed {2}- {2}/);
@@ -118,7 +93,7 @@ describe("oncehook trigger", () => {
     [
       ["queued", "--to=http://127.0.0.1:6000/"],
       1,
-      /^error: No answer came: fetch connects to no such port, .*choose another one\.\n$/,
+      /^error: No answer came: fetch connects to no such port, .*one\.\n$/,
     ],
   ])("says of %j what is wrong with it", async (args, expected, message) => {
     const { code, output, errors } = await runHere(triggerCommand(), args, environment);
@@ -127,17 +102,9 @@ describe("oncehook trigger", () => {
   });
 });
 
-/** The URL of a server that answers so. */
-async function answering(answer: RequestListener): Promise<string> {
-  const server = createServer(answer);
-  const port = await listenOnLoopback(server);
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${port}/`;
-}
-
 describe("deliverTo()", () => {
   async function delivered(status: number, body: string, headers: Record<string, string> = {}) {
-    const url = await answering((_request, response) => response.writeHead(status, headers).end(body));
+    const url = await newServer((_request, response) => response.writeHead(status, headers).end(body));
     return deliverTo({ url, secret: TEST_SECRET }, fixtures.queued());
   }
 
@@ -166,12 +133,12 @@ describe("deliverTo()", () => {
     [({ socket }) => void socket.destroy(), "the connection failed"],
     [({ socket }) => void socket.resetAndDestroy(), "ECONNRESET"],
   ])("says why no answer came: %#", async (answer, reason) => {
-    const delivering = deliverTo({ url: await answering(answer), secret: TEST_SECRET }, fixtures.queued());
+    const delivering = deliverTo({ url: await newServer(answer), secret: TEST_SECRET }, fixtures.queued());
     await expect(delivering).rejects.toMatchObject({ exitCode: 1, message: `No answer came: ${reason}.` });
   });
 
   it("names what it sent as far as it has names", async () => {
-    const url = await answering((_request, response) => response.writeHead(204).end());
+    const url = await newServer((_request, response) => response.writeHead(204).end());
     const target = { url, secret: TEST_SECRET };
     const nothing = { messageId: null, sequence: null, outcome: null };
     expect(await deliverTo(target, { eventType: "a.b" })).toMatchObject({ eventType: "a.b", ...nothing });

@@ -5,29 +5,26 @@ import { headerRecord, headersOf, requestOf } from "../../../src/cli/verify/capt
 
 const PAIR = { "x-service-timestamp": ["1760000000"], "x-service-signature": ["ab=="] };
 
+const HEAD = "X-Service-Timestamp: 1760000000\r\nX-Service-Signature: ab==  \r\n";
+const CURL =
+  "> X-Service-Timestamp: 1760000000\n> X-Service-Signature: ab==\n>\n< HTTP/1.1 401\n< X-Service-Signature: no\n";
+const HTTP2 = ":method: POST\n:path: /\nx-service-timestamp: 1760000000\nx-service-signature: ab==";
+const NAMED = Object.entries(PAIR).map(([name, [value]]) => ({ name, value }));
+
 describe("headersOf()", () => {
   it.each([
     ["lines", "X-Service-Timestamp: 1760000000\nX-Service-Signature:ab==\n"],
-    [
-      "lines with CRLF, a byte order mark and an empty one",
-      "\uFEFF\r\nX-Service-Timestamp: 1760000000\r\nX-Service-Signature: ab==  \r\n\r\nbody: no header",
-    ],
-    [
-      "a request's head",
-      "POST /hooks?a=b HTTP/1.1\r\nX-Service-Timestamp: 1760000000\r\nX-Service-Signature: ab==\r\n\r\n",
-    ],
+    ["lines with CRLF, a byte order mark and an empty one", `\uFEFF\r\n${HEAD}\r\nbody: no header`],
+    ["a request's head", `POST /hooks?a=b HTTP/1.1\r\n${HEAD}\r\n`],
     ["a folded line", "X-Service-Timestamp:\n  1760000000\nX-Service-Signature: ab=="],
-    [
-      "what curl -v printed",
-      "*   Trying 127.0.0.1\n> POST / HTTP/1.1\n> X-Service-Timestamp: 1760000000\n> X-Service-Signature: ab==\n>\n< HTTP/1.1 401\n< X-Service-Signature: no\n",
-    ],
-    ["HTTP/2", ":method: POST\n:path: /\nx-service-timestamp: 1760000000\nx-service-signature: ab=="],
+    ["what curl -v printed", `*   Trying 127.0.0.1\n> POST / HTTP/1.1\n${CURL}`],
+    ["HTTP/2", HTTP2],
     ["a JSON object", JSON.stringify({ "X-Service-Timestamp": 1760000000, "x-service-signature": "ab==" })],
     ["a JSON object of lists", JSON.stringify(PAIR)],
     ["an object's headers", JSON.stringify({ method: "POST", headers: PAIR })],
     ["pairs", JSON.stringify(Object.entries(PAIR))],
     ["rawHeaders", JSON.stringify(Object.entries(PAIR).flat(2))],
-    ["HAR", JSON.stringify({ headers: Object.entries(PAIR).map(([name, [value]]) => ({ name, value })) })],
+    ["HAR", JSON.stringify({ headers: NAMED })],
   ])("reads %s", (_, text) => {
     expect(headerRecord(headersOf(text))).toEqual(PAIR);
   });
@@ -73,10 +70,7 @@ describe("a head that no server takes", () => {
     expect(headersOf("A: 1\n".repeat(200))).toHaveLength(200);
     expect(headersOf(`A: ${blanks.slice(0, 60_000)}\u00a0b \t`)).toEqual([["A", "\u00a0b"]]);
     const folded = headersOf(`A: 1\r\n${" b\t\r\n".repeat(15_000)}C: 2`);
-    expect(folded).toEqual([
-      ["A", `1${" b".repeat(15_000)}`],
-      ["C", "2"],
-    ]);
+    expect(headerRecord(folded)).toEqual({ a: [`1${" b".repeat(15_000)}`], c: ["2"] });
     expect(headersOf(`A: 1\n\n${"body\n".repeat(100_000)}`)).toEqual([["A", "1"]]);
   });
 });
@@ -105,12 +99,6 @@ describe("requestOf()", () => {
   });
 
   it("takes a file without a body for one with an empty body", () => {
-    expect(requestOf(Buffer.from("A: 1\nB: 2\n"))).toEqual({
-      headers: [
-        ["A", "1"],
-        ["B", "2"],
-      ],
-      body: Buffer.alloc(0),
-    });
+    expect(requestOf(Buffer.from("A: 1\n"))).toEqual({ headers: [["A", "1"]], body: Buffer.alloc(0) });
   });
 });

@@ -1,26 +1,18 @@
 /** `oncehook verify` as a process: its files, its output and its exit codes. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Capture } from "../../../src/cli/verify/capture.ts";
 import { diagnosisText, verifyCommand } from "../../../src/cli/verify/command.ts";
 import { runHere } from "../here.ts";
+import { newFile } from "../place.ts";
 import { runToEnd } from "../running.ts";
 import { CONTENT, request, SECRET, withBody } from "./requests.ts";
 
-function filesOf(capture: Capture, secret = SECRET) {
-  const folder = mkdtempSync(join(tmpdir(), "oncehook-verify-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = (name: string, content: string | Uint8Array) => {
-    writeFileSync(join(folder, name), content);
-    return join(folder, name);
-  };
+function filesOf(capture: Capture) {
   const head = capture.headers.map(([name, value]) => `${name}: ${value}`).join("\r\n");
   return {
-    parts: [`--headers=${file("headers", head)}`, `--body=${file("body", capture.body)}`],
-    whole: [`--request=${file("request", `POST / HTTP/1.1\r\n${head}\r\n\r\n${capture.body}`)}`],
-    secret: [`--secret-file=${file("secret", `${secret}\n`)}`],
+    parts: [`--headers=${newFile(head)}`, `--body=${newFile(capture.body)}`],
+    whole: [`--request=${newFile(`POST / HTTP/1.1\r\n${head}\r\n\r\n${capture.body}`)}`],
+    secret: [`--secret-file=${newFile(`${SECRET}\n`)}`],
   };
 }
 
@@ -92,17 +84,10 @@ Verified: a receiver with this secret accepts it.
 
 describe("diagnosisText()", () => {
   it("names the receiver's code where there is one", () => {
-    const failed = {
-      verified: false,
-      steps: [{ name: "body", ok: null, text: "was not looked at" } as const],
-      causes: [],
-    };
-    const plain = (_style: string, text: string) => text;
-    expect(diagnosisText({ ...failed, code: "signature_mismatch" }, plain)).toContain(
-      "Not verified: signature_mismatch.",
-    );
-    expect(diagnosisText({ ...failed, code: null }, plain)).toBe(
-      "- body            was not looked at\n\nNot verified.\n",
-    );
+    const steps = [{ name: "body", ok: null, text: "was not looked at" } as const];
+    const textOf = (code: "signature_mismatch" | null) =>
+      diagnosisText({ verified: false, steps, causes: [], code }, (_style, text) => text);
+    expect(textOf("signature_mismatch")).toContain("Not verified: signature_mismatch.");
+    expect(textOf(null)).toBe("- body            was not looked at\n\nNot verified.\n");
   });
 });

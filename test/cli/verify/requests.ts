@@ -55,19 +55,32 @@ function mapHeaders(change: (header: Header) => readonly Header[], of: Capture =
   return { ...of, headers: of.headers.flatMap(change) };
 }
 
+function without(names: RegExp): Capture {
+  return mapHeaders((header) => (names.test(header[0]) ? [] : [header]));
+}
+
 function renamed(names: Readonly<Record<string, string>>): Capture {
   return mapHeaders(([name, value]) => [[names[name] ?? name, value]]);
 }
 
-function mapValue(name: string, change: (value: string) => string, of?: Capture): Capture {
-  return mapHeaders(([each, value]) => [[each, each === name ? change(value) : value]], of);
+/** Its value written anew; in a text, `$&` stands for what it was. */
+function rewritten(name: string, value: string | ((text: string) => string), of?: Capture): Capture {
+  const change = (text: string) => (typeof value === "string" ? text.replace(/^.*$/, value) : value(text));
+  return mapHeaders(([each, text]) => [[each, each === name ? change(text) : text]], of);
 }
 
 const TIMESTAMP = "X-Service-Timestamp";
 const SIGNATURE = "X-Service-Signature";
-const BASE64_SECRET = Buffer.from(SECRET).toString("base64");
+const timestamp = (value: string, of?: Capture) => rewritten(TIMESTAMP, value, of);
+const signature = (value: string | ((text: string) => string), of?: Capture) => rewritten(SIGNATURE, value, of);
+const inBase64 = (text: string) => Buffer.from(text).toString("base64");
+const firstHalf = (text: string) => text.slice(0, 32);
+const BASE64_SECRET = inBase64(SECRET);
+const OTHER_SECRET = "another-signing-secret-of-32-byt";
+/** Nested deeper than the stack. */
 const DEEP = `${"[".repeat(50_000)}${"]".repeat(50_000)}`;
 const OTHER_EVENT = JSON.stringify(fixtures.delivery({ occurredAt: SIGNED_AT + 3_600_000 }));
+const LATER = AT + 3 * 3_600_000;
 
 export interface BrokenRequest {
   readonly name: string;
@@ -78,161 +91,85 @@ export interface BrokenRequest {
   readonly circumstances?: Partial<CapturedWith>;
 }
 
-const proven = (
-  name: string,
-  cause: CauseCode,
-  capture: Capture,
-  more: Partial<BrokenRequest> = {},
-): BrokenRequest => ({
-  ...{ name, capture, causes: [cause], proven: true },
-  ...more,
-});
-const likely = (name: string, cause: CauseCode, capture: Capture, more: Partial<BrokenRequest> = {}): BrokenRequest =>
-  proven(name, cause, capture, { proven: false, ...more });
-const holding = (secret: string, more: Partial<GivenSecret> = {}) => ({ secret: { secret, ...more } });
+type More = Partial<BrokenRequest>;
 
-export const BROKEN: readonly BrokenRequest[] = [
-  likely(
-    "both headers stripped",
-    "headers_missing",
-    mapHeaders((each) => (/^X-/.test(each[0]) ? [] : [each])),
-  ),
-  likely(
-    "timestamp stripped",
-    "timestamp_missing",
-    mapHeaders((each) => (each[0] === TIMESTAMP ? [] : [each])),
-  ),
-  likely(
-    "signature stripped",
-    "signature_missing",
-    mapHeaders((each) => (each[0] === SIGNATURE ? [] : [each])),
-  ),
-  likely(
-    "headers renamed by a proxy",
-    "header_renamed",
-    renamed({ [TIMESTAMP]: "X-Original-Timestamp", [SIGNATURE]: "X-Original-Signature" }),
-  ),
+const proven = (name: string, cause: CauseCode, capture: Capture, more: More = {}): BrokenRequest => {
+  return { name, capture, causes: [cause], proven: true, ...more };
+};
+const likely = (name: string, cause: CauseCode, capture: Capture, more: More = {}): BrokenRequest => {
+  return proven(name, cause, capture, { proven: false, ...more });
+};
+const holding = (secret: string, more: Partial<GivenSecret> = {}) => ({ secret: { secret, ...more } });
+const expecting = (circumstances: Partial<CapturedWith>) => ({ circumstances });
+
+const TWICE = mapHeaders((each) => (each[0] === TIMESTAMP ? [each, each] : [each]));
+const OF_A_PROXY = { [TIMESTAMP]: "X-Original-Timestamp", [SIGNATURE]: "X-Original-Signature" };
+const OF_ANOTHER = { [SIGNATURE]: "X-Forwarded-Service-Signature" };
+const ROUND = request({ timestamp: 1_760_000_001_000 });
+const BASE64URL = request({ encoding: "base64url", timestamp: SIGNED_AT + 1 });
+const BOTH = { ...holding(OTHER_SECRET), ...expecting({ at: LATER }), causes: ["wrong_secret", "too_old"] } as const;
+
+const HEADERS: readonly BrokenRequest[] = [
+  likely("both headers stripped", "headers_missing", without(/^X-/)),
+  likely("timestamp stripped", "timestamp_missing", without(/^X-Service-Timestamp/)),
+  likely("signature stripped", "signature_missing", without(/^X-Service-Signature/)),
+  likely("headers renamed by a proxy", "header_renamed", renamed(OF_A_PROXY)),
   likely("headers with underscores", "header_renamed", renamed({ [SIGNATURE]: "X_Service_Signature" })),
-  likely(
-    "headers renamed, and another secret",
-    "header_renamed",
-    renamed({ [SIGNATURE]: "X-Forwarded-Service-Signature" }),
-    holding("another-signing-secret-of-32-byt"),
-  ),
+  likely("renamed, and another secret", "header_renamed", renamed(OF_ANOTHER), holding(OTHER_SECRET)),
   likely("headers swapped", "headers_swapped", renamed({ [TIMESTAMP]: SIGNATURE, [SIGNATURE]: TIMESTAMP })),
-  proven(
-    "timestamp twice",
-    "header_duplicated",
-    mapHeaders((each) => (each[0] === TIMESTAMP ? [each, each] : [each])),
-  ),
-  proven(
-    "timestamp joined with itself",
-    "header_duplicated",
-    mapValue(TIMESTAMP, (text) => `${text}, ${text}`),
-  ),
-  proven(
-    "timestamp in quotes",
-    "timestamp_form",
-    mapValue(TIMESTAMP, (text) => `"${text}"`),
-  ),
-  likely(
-    "timestamp that is none",
-    "timestamp_form",
-    mapValue(TIMESTAMP, () => "yesterday"),
-  ),
-  proven(
-    "seconds signed, milliseconds sent",
-    "timestamp_unit",
-    mapValue(TIMESTAMP, () => `${SIGNED_AT}`, request({ unit: "s" })),
-  ),
-  proven(
-    "milliseconds signed, seconds sent",
-    "timestamp_unit",
-    mapValue(TIMESTAMP, () => "1760000001", request({ timestamp: 1_760_000_001_000 })),
-  ),
-  proven("seconds where milliseconds are expected", "timestamp_unit", request({ unit: "s" }), {
-    circumstances: { timestampFormat: "ms" },
-  }),
-  likely("microseconds", "timestamp_unit", request({ timestamp: "1760000001234567" }), { proven: true }),
-  proven("signer's clock ahead", "clock_skew", request({ timestamp: AT + 6 * MINUTE_MS }), {
-    circumstances: { at: AT },
-  }),
+  proven("timestamp twice", "header_duplicated", TWICE),
+  proven("timestamp joined with itself", "header_duplicated", timestamp("$&, $&")),
+  proven("timestamp in quotes", "timestamp_form", timestamp('"$&"')),
+  likely("timestamp that is none", "timestamp_form", timestamp("yesterday")),
+  proven("seconds signed, milliseconds sent", "timestamp_unit", timestamp(`${SIGNED_AT}`, request({ unit: "s" }))),
+  proven("milliseconds signed, seconds sent", "timestamp_unit", timestamp("1760000001", ROUND)),
+  proven("seconds, not milliseconds", "timestamp_unit", request({ unit: "s" }), expecting({ timestampFormat: "ms" })),
+  proven("microseconds", "timestamp_unit", request({ timestamp: "1760000001234567" })),
+  proven("signer's clock ahead", "clock_skew", request({ timestamp: AT + 6 * MINUTE_MS }), expecting({ at: AT })),
   proven("capture from the future", "clock_skew", request({ timestamp: CIRCUMSTANCES.now + 3_600_000 })),
-  proven("replayed hours later", "too_old", request(), { circumstances: { at: AT + 3 * 3_600_000 } }),
-  likely("replayed hours later, and another secret", "wrong_secret", request(), {
-    ...holding("another-signing-secret-of-32-byt"),
-    causes: ["wrong_secret", "too_old"],
-    circumstances: { at: AT + 3 * 3_600_000 },
-  }),
-  proven("base64 where hex is expected", "signature_encoding", request({ encoding: "base64" }), {
-    circumstances: { encoding: "hex" },
-  }),
-  likely(
-    "base64 of the hex digits",
-    "signature_form",
-    mapValue(SIGNATURE, (text) => Buffer.from(text).toString("base64")),
-  ),
-  likely(
-    "base64url with padding",
-    "signature_form",
-    mapValue(SIGNATURE, (text) => `${text}=`, request({ encoding: "base64url", timestamp: SIGNED_AT + 1 })),
-  ),
-  likely(
-    "half a signature",
-    "signature_form",
-    mapValue(SIGNATURE, (text) => text.slice(0, 32)),
-  ),
-  likely(
-    "signature that is none",
-    "signature_form",
-    mapValue(SIGNATURE, () => "none"),
-  ),
-  likely("wrong secret", "wrong_secret", request(), holding("another-signing-secret-of-32-byt")),
-  proven(
-    "previous secret",
-    "previous_secret",
-    request(),
-    holding("another-signing-secret-of-32-byt", { previous: SECRET }),
-  ),
+  proven("replayed hours later", "too_old", request(), expecting({ at: LATER })),
+  likely("replayed hours later, and another secret", "wrong_secret", request(), BOTH),
+  proven("base64, not hex", "signature_encoding", request({ encoding: "base64" }), expecting({ encoding: "hex" })),
+  likely("base64 of the hex digits", "signature_form", signature(inBase64)),
+  likely("base64url with padding", "signature_form", signature("$&=", BASE64URL)),
+  likely("half a signature", "signature_form", signature(firstHalf)),
+  likely("signature that is none", "signature_form", signature("none")),
+];
+
+const WITH_BASE64 = request({ secret: BASE64_SECRET });
+
+const SECRETS: readonly BrokenRequest[] = [
+  likely("wrong secret", "wrong_secret", request(), holding(OTHER_SECRET)),
+  proven("previous secret", "previous_secret", request(), holding(OTHER_SECRET, { previous: SECRET })),
   proven("line break behind our secret", "secret_line_break", request(), holding(`${SECRET}\n`)),
   proven("line break behind the service's secret", "secret_line_break", request({ secret: `${SECRET}\n` })),
   proven("space before our secret", "secret_line_break", request(), holding(` ${SECRET}`)),
   proven("quotes around our secret", "secret_quotes", request(), holding(`"${SECRET}"`)),
   proven("key decoded from base64 by the signer", "secret_encoding", request(), holding(BASE64_SECRET)),
-  proven("key decoded from base64 here", "secret_encoding", request({ secret: BASE64_SECRET }), {
-    ...holding(BASE64_SECRET, { encoding: "base64" }),
-  }),
+  proven("key decoded here", "secret_encoding", WITH_BASE64, holding(BASE64_SECRET, { encoding: "base64" })),
   proven("secret too short for a receiver", "secret_form", request({ secret: "short" }), holding("short")),
+];
+
+/** As Python's json.dumps writes it. */
+const SPACED = CONTENT.replace(/(?<=["\d}\]]),(?=")/g, ", ").replace(/":/g, '": ');
+const PRETTY = JSON.stringify(JSON.parse(CONTENT), null, 2);
+const INBOUND = Buffer.from(JSON.stringify(fixtures.inbound()));
+
+const CALLED_GZIP = mapHeaders((each) => [each, ["Content-Encoding", "gzip"]]);
+
+const BODIES: readonly BrokenRequest[] = [
   proven("line break behind the body", "body_line_break", withBody(`${CONTENT}\n`)),
-  proven("parsed and written again, for people", "body_reserialised", withBody(pretty())),
-  proven(
-    "parsed and written again by Python's json.dumps",
-    "body_reserialised",
-    withBody(CONTENT.replace(/(?<=["\d}\]]),(?=")/g, ", ").replace(/":/g, '": ')),
-  ),
-  proven("parsed and written again, compactly", "body_reserialised", withBody(CONTENT, request({ body: pretty() }))),
-  likely("parsed, changed and laid out", "body_reserialised", withBody(pretty().replace("conv_1", "conv_2"))),
+  proven("parsed and written again, for people", "body_reserialised", withBody(PRETTY)),
+  proven("parsed and written again by Python", "body_reserialised", withBody(SPACED)),
+  proven("parsed and written again, compactly", "body_reserialised", withBody(CONTENT, request({ body: PRETTY }))),
+  likely("parsed, changed and laid out", "body_reserialised", withBody(PRETTY.replace("conv_1", "conv_2"))),
   likely("gzip", "body_compressed", withBody(gzipSync(CONTENT))),
-  likely(
-    "gzip by its header",
-    "body_compressed",
-    mapHeaders((each) => [each, ["Content-Encoding", "gzip"]]),
-    { proven: true },
-  ),
+  proven("gzip by its header", "body_compressed", CALLED_GZIP),
   likely("truncated", "body_truncated", { ...request(), body: Buffer.from(CONTENT).subarray(0, 100) }),
   likely("empty", "body_empty", withBody("")),
   likely("body of another request", "body_of_another_request", withBody(OTHER_EVENT)),
-  likely("body of another length", "body_of_another_request", {
-    ...request(),
-    body: Buffer.from(JSON.stringify(fixtures.inbound())),
-  }),
-  proven(
-    "line break behind a body nested deeper than the stack",
-    "body_line_break",
-    withBody(`${DEEP}\n`, request({ body: DEEP })),
-  ),
+  likely("body of another length", "body_of_another_request", { ...request(), body: INBOUND }),
+  proven("line break behind a deep body", "body_line_break", withBody(`${DEEP}\n`, request({ body: DEEP }))),
 ];
 
-function pretty(): string {
-  return JSON.stringify(JSON.parse(CONTENT), null, 2);
-}
+export const BROKEN: readonly BrokenRequest[] = [...HEADERS, ...SECRETS, ...BODIES];

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { needsChromium } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
-import { buttonOf, byMouse, type Press, told } from "./support/pressing.ts";
+import { buttonOf, byMouse, holdBack, type Press, told } from "./support/pressing.ts";
 import { MESSAGES } from "./support/stories.ts";
 import { deskOfSuite, laneOf, messageView } from "./support/visit.ts";
 
@@ -186,20 +186,12 @@ describe("revealing", () => {
     await visiting.go(`quarantine/${id}`);
     const flip = page.getByRole("button", { name: "Reveal" });
     await flip.waitFor();
-    let asked = 0;
-    let letGo = () => {};
-    const held = new Promise<void>((resolve) => {
-      letGo = resolve;
-    });
-    await page.route("**/reveal", (route) => {
-      asked += 1;
-      return held.then(() => route.continue());
-    });
+    const held = await holdBack(page, "**/reveal");
     await flip.dblclick();
-    letGo();
+    held.letGo();
     await page.getByRole("button", { name: "Mask" }).click();
-    await page.unroute("**/reveal");
-    expect(asked).toBe(1);
+    await held.end();
+    expect(held.asked).toBe(1);
   });
 
   it("is kept in the audit of a quarantined body too", async () => {

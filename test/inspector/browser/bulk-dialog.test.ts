@@ -3,9 +3,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
 import { fillWithCopies } from "./support/fill.ts";
-import { buttonOf, byMouse, told } from "./support/pressing.ts";
+import { buttonOf, byMouse, holdBack, shown, told } from "./support/pressing.ts";
 import { MESSAGES } from "./support/stories.ts";
-import { deskOfSuite, deskOfTest, visit } from "./support/visit.ts";
+import { deskOfSuite, openAt } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
@@ -35,23 +35,19 @@ describe("the dialog of bulk work", () => {
   it("leaves the others open at an Esc, where another dialog came over it", async () => {
     const { visiting } = at();
     const { page } = visiting;
-    let answer = () => {};
-    const asked = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    await page.route("**/api/lookup", (route) => asked.then(() => route.continue()));
+    const held = await holdBack(page, "**/api/lookup");
     await visiting.go("dead");
     await page.getByRole("searchbox").fill("msg_of_nobody");
     await page.keyboard.press("Enter");
     await byMouse(page, /^Discard all/);
-    answer();
+    held.letGo();
     await expect.poll(() => page.locator("dialog[open]").count()).toBe(2);
     await page.keyboard.press("Escape");
     await expect.poll(() => page.locator("dialog[open]").count()).toBe(1);
     await page.getByText(/would be discarded/).waitFor();
     await page.keyboard.press("Escape");
     await expect.poll(() => page.locator("dialog[open]").count()).toBe(0);
-    await page.unroute("**/api/lookup");
+    await held.end();
   });
 
   it("stays open while it works, however often Esc is pressed, and asks first", async () => {
@@ -92,12 +88,8 @@ describe("the dialog of bulk work", () => {
 
 describe("bulk work that does not finish", () => {
   it("stops where nobody may act any more, and says why", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page } = await visit(desk, "dead");
-    await page
-      .getByRole("checkbox", { name: /^Select event/ })
-      .first()
-      .waitFor();
+    const { desk, page } = await openAt("dead", { live: false });
+    await shown(page.getByRole("checkbox", { name: /^Select event/ }));
     desk.grant = false;
     await page.getByRole("checkbox", { name: /selected/ }).check();
     await byMouse(page, /^Discard selected/);
@@ -107,8 +99,7 @@ describe("bulk work that does not finish", () => {
   });
 
   it("says that the connection was lost", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page } = await visit(desk, "dead");
+    const { desk, page } = await openAt("dead", { live: false });
     await byMouse(page, /^Discard all/);
     await told(page, /6 would be discarded/);
     await page.getByLabel(/At most/).fill("0.2");
@@ -122,8 +113,10 @@ describe("bulk work that does not finish", () => {
 
 describe("the last page of dead letters", () => {
   it("is not the end of them when all of it is discarded", async () => {
-    const desk = await deskOfTest({ live: false, fill: (path) => fillWithCopies(path, { messages: 3, dead: 52 }) });
-    const { page } = await visit(desk, "dead");
+    const { page } = await openAt("dead", {
+      live: false,
+      fill: (path) => fillWithCopies(path, { messages: 3, dead: 52 }),
+    });
     const boxes = page.getByRole("checkbox", { name: /^Select event/ });
     await expect.poll(() => boxes.count()).toBe(50);
     const pages = page.getByRole("navigation", { name: "Pages of Dead letters" });

@@ -2,8 +2,8 @@
 import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { needsChromium, newPage } from "./support/browser.ts";
-import { buttonOf, told } from "./support/pressing.ts";
-import { deskOfTest, visit } from "./support/visit.ts";
+import { buttonOf, holdBack, told } from "./support/pressing.ts";
+import { deskOfTest, openAt } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
@@ -13,39 +13,22 @@ function isOff(page: Page, name: RegExp): Promise<string | null> {
 
 describe("the connection's state", () => {
   it("is no longer live while the inbox cannot be read, and is again once it can", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page } = await visit(desk, "overview");
+    const { desk, page } = await openAt("overview", { live: false });
     desk.isInboxDown = true;
     await told(page, "Connection lost");
     desk.isInboxDown = false;
     await told(page, "Live");
   });
 
-  it("comes back by another request after 10 s of silence", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page } = await newPage();
-    let asked = 0;
-    await page.route("**/api/overview", (route) => (++asked === 1 ? undefined : route.continue()));
-    await page.goto(`${desk.url}#/overview`);
-    await expect.poll(() => asked).toBe(1);
-    await page.waitForTimeout(8_000);
-    expect(asked).toBe(1);
-    await told(page, "Live");
-  });
-
   it("says nothing of somebody's rights before it knows them", async () => {
     const desk = await deskOfTest({ live: false });
     const { page } = await newPage();
-    let letGo = () => {};
-    const held = new Promise<void>((resolve) => {
-      letGo = resolve;
-    });
-    await page.route("**/api/overview", (route) => held.then(() => route.continue()));
+    const held = await holdBack(page, "**/api/overview");
     await page.goto(`${desk.url}#/dead`);
     // A button that says why it does nothing is one that Playwright would wait for.
     await (await buttonOf(page, /^Replay event/)).click({ force: true });
     await told(page, "The page does not know yet what you may do.");
-    letGo();
+    held.letGo();
     await expect.poll(() => isOff(page, /^Replay event/), { timeout: 10_000 }).toBeNull();
   });
 });
@@ -61,8 +44,7 @@ describe("a list that could not be asked for", () => {
   });
 
   it.each(["dead", "quarantine"])("is asked for again once the page is connected again: %s", async (view) => {
-    const desk = await deskOfTest({ live: false });
-    const { page } = await visit(desk, view);
+    const { desk, page } = await openAt(view, { live: false });
     const note = page.getByRole("alert").filter({ hasText: "The inspector is closed." }).first();
     await desk.restart(async () => {
       await page.evaluate("dispatchEvent(new Event('acted'))");

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
-import { byMouse, told } from "./support/pressing.ts";
+import { byMouse, holdBack, told } from "./support/pressing.ts";
 import { MESSAGES } from "./support/stories.ts";
 import { deskOfSuite, messageView } from "./support/visit.ts";
 
@@ -41,19 +41,15 @@ describe("the focus", () => {
 
   it("stays on Cancel while the dry run counts", async () => {
     const { page, go } = at().visiting;
-    let count = () => {};
-    const counted = new Promise<void>((resolve) => {
-      count = resolve;
-    });
-    await page.route("**/api/bulk", (route) => counted.then(() => route.continue()));
+    const held = await holdBack(page, "**/api/bulk");
     await go("dead");
     await byMouse(page, /^Discard all/);
     await page.getByRole("button", { name: "Cancel" }).focus();
-    count();
+    held.letGo();
     await told(page, /would be discarded/);
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Cancel");
     await page.keyboard.press("Enter");
-    await page.unroute("**/api/bulk");
+    await held.end();
   });
 
   it("goes on with j from a row's checkbox", async () => {

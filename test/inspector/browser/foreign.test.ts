@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { needsChromium, newPage } from "./support/browser.ts";
 import { FOREIGN_HOST } from "./support/chromium.ts";
-import { type Desk, listen, openDesk } from "./support/desk.ts";
+import { type Desk, listen } from "./support/desk.ts";
+import { deskOfTest } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
@@ -17,12 +18,6 @@ async function foreignSite(): Promise<{ port: string }> {
   const origin = await listen(server);
   onTestFinished(() => void server.close());
   return { port: new URL(origin).port };
-}
-
-async function deskOfTest(): Promise<Desk> {
-  const desk = await openDesk({ grant: "reveal", live: false });
-  onTestFinished(() => desk.close());
-  return desk;
 }
 
 /** Runs in the foreign page: every way there is to ask another origin. Resolves with what each way got. */
@@ -92,7 +87,7 @@ async function idsOf({ receiver: { inbox } }: Desk) {
 
 describe.each(["127.0.0.1", FOREIGN_HOST])("a page on another port of %s", (host) => {
   it("gets nothing and changes nothing, by fetch, elements, streams and sockets", async () => {
-    const desk = await deskOfTest();
+    const desk = await deskOfTest({ live: false });
     const before = await stateOf(desk);
     const { port } = await foreignSite();
     const { page } = await newPage();
@@ -108,31 +103,8 @@ describe.each(["127.0.0.1", FOREIGN_HOST])("a page on another port of %s", (host
     expect(desk.requests.filter((line) => / 2\d\d$/.test(line))).toEqual([]);
   });
 
-  it("cannot post a form", async () => {
-    const desk = await deskOfTest();
-    const before = await stateOf(desk);
-    const { dead } = await idsOf(desk);
-    const { port } = await foreignSite();
-    const { page } = await newPage();
-    for (const enctype of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
-      await page.goto(`http://${host}:${port}/`);
-      await page.evaluate(`{
-        const form = document.createElement("form");
-        Object.assign(form, { method: "post", action: ${JSON.stringify(`${desk.url}/api/events/${dead}/replay`)}, enctype: "${enctype}" });
-        const field = Object.assign(document.createElement("input"), { name: '{"x":"', value: '"}' });
-        form.append(field);
-        document.body.append(form);
-        form.submit();
-      }`);
-      await page.waitForURL(`${desk.url}/**`);
-      expect(await page.content()).toContain("origin_not_allowed");
-    }
-    expect(await stateOf(desk)).toEqual(before);
-    expect(desk.asked).toBe(0);
-  });
-
   it("cannot frame the page, and a window that it opens is out of its reach", async () => {
-    const desk = await deskOfTest();
+    const desk = await deskOfTest({ live: false });
     const { port } = await foreignSite();
     const { page } = await newPage();
     await page.goto(`http://${host}:${port}/`);
@@ -159,7 +131,7 @@ describe.each(["127.0.0.1", FOREIGN_HOST])("a page on another port of %s", (host
 });
 
 it("is not served under another name that leads to it", async () => {
-  const desk = await deskOfTest();
+  const desk = await deskOfTest({ live: false });
   const { page } = await newPage();
   const answer = await page.goto(desk.url.replace("127.0.0.1", FOREIGN_HOST));
   expect(answer?.status()).toBe(403);

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { needsChromium } from "./support/browser.ts";
 import { MESSAGES } from "./support/stories.ts";
-import { deskOfTest, laneOf, visit } from "./support/visit.ts";
+import { laneOf, openAt } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
@@ -47,8 +47,7 @@ async function search(page: Page, text: string): Promise<void> {
 
 describe("a late answer", () => {
   it("to a search does not take somebody away from what they searched for since", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page } = await visit(desk, "events");
+    const { desk, page } = await openAt("events", { live: false });
     const first = await heldBack(page, "api/lookup", (body) => body.includes(MESSAGES.plain));
     await search(page, MESSAGES.plain);
     await first.isAsked;
@@ -59,8 +58,7 @@ describe("a late answer", () => {
   });
 
   it("to a search does not take somebody away from the view that they opened since", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page, go } = await visit(desk, "events");
+    const { page, go } = await openAt("events", { live: false });
     for (const text of [MESSAGES.plain, "msg_of_nobody"]) {
       const first = await heldBack(page, "api/lookup", (body) => body.includes(text));
       await search(page, text);
@@ -73,8 +71,7 @@ describe("a late answer", () => {
   });
 
   it("to an event's link does not either", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page, go } = await visit(desk, "dead");
+    const { page, go } = await openAt("dead", { live: false });
     const first = await heldBack(page, "api/events", (body) => body.includes('"limit":1}'));
     await page
       .getByRole("button", { name: /^event \d+$/ })
@@ -87,8 +84,7 @@ describe("a late answer", () => {
   });
 
   it("to the page before of a list does not either", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page, go } = await visit(desk, "events?after=9");
+    const { page, go } = await openAt("events?after=9", { live: false });
     await page.locator("main tbody [data-row]").first().waitFor();
     const first = await heldBack(page, "api/events", (body) => body.includes('"oldest"'));
     await page.getByRole("button", { name: "Previous", exact: true }).click();

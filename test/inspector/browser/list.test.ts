@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
 import { needsChromium } from "./support/browser.ts";
 import { copiedId, copiedReference, fillWithCopies } from "./support/fill.ts";
+import { holdBack } from "./support/pressing.ts";
 import { fillWithStories } from "./support/scene.ts";
 import { MESSAGES, NUMBER, REFERENCE } from "./support/stories.ts";
 import { deskOfSuite, laneOf } from "./support/visit.ts";
@@ -61,15 +62,11 @@ describe("the list of 100,000 events", () => {
     const first = page.locator("main tbody input").first();
     await first.waitFor();
     const name = await first.getAttribute("aria-label");
-    let letGo = () => {};
-    const held = new Promise<void>((resolve) => {
-      letGo = resolve;
-    });
-    await page.route("**/api/events", (route) => held.then(() => route.continue()));
+    const held = await holdBack(page, "**/api/events");
     for (const _ of [1, 2]) await button("Next").click({ force: true });
-    letGo();
+    held.letGo();
     await expect.poll(() => first.getAttribute("aria-label")).not.toBe(name);
-    await page.unroute("**/api/events");
+    await held.end();
     await button("Previous").click();
     await expect.poll(() => first.getAttribute("aria-label")).toBe(name);
   });

@@ -3,8 +3,9 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
+import { shown } from "./support/pressing.ts";
 import { MESSAGES } from "./support/stories.ts";
-import { deskOfTest, laneOf, visit } from "./support/visit.ts";
+import { deskOfTest, laneOf, openAt, visit } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
@@ -16,16 +17,12 @@ async function deliver({ receiver }: Desk, messageId: string): Promise<void> {
 
 describe("the live list", () => {
   it("shows what comes, and nothing that is there moves", async () => {
-    const desk = await deskOfTest();
-    const { page, watched, forget, mishaps } = await visit(desk, "events");
+    const { desk, page, watched, forget, mishaps } = await openAt("events");
     await page.locator("main tbody [data-row]").first().waitFor();
     await forget();
     for (const number of [1, 2, 3]) {
       await deliver(desk, `msg_live_0000000${number}`);
-      await page
-        .locator("main tbody tr", { hasText: `msg_live_0000000${number}` })
-        .first()
-        .waitFor();
+      await shown(page.locator("main tbody tr", { hasText: `msg_live_0000000${number}` }));
     }
     const { shift, shifts } = await watched();
     expect({ shift, shifts }).toEqual({ shift: 0, shifts: [] });
@@ -33,8 +30,7 @@ describe("the live list", () => {
   });
 
   it("stands still while it is paused", async () => {
-    const desk = await deskOfTest();
-    const { page } = await visit(desk, "events");
+    const { desk, page } = await openAt("events");
     await page.getByRole("button", { name: "Pause" }).click();
     await deliver(desk, "msg_live_00000001");
     await expect
@@ -50,49 +46,13 @@ describe("the live list", () => {
 
 describe("a list after a restart", () => {
   it("shows what came meanwhile, though the inspector counts anew", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page } = await visit(desk, "events");
+    const { desk, page } = await openAt("events", { live: false });
     // The first, and again when the page is connected.
     const asked = () => desk.requests.filter((request) => request === "POST /inspector/api/events 200").length;
     await expect.poll(asked).toBe(2);
     await desk.restart(() => deliver(desk, "msg_live_00000001"));
     // Sooner than the receiver tells that it lives, which is news.
     await page.locator("main tbody tr", { hasText: "msg_live_00000001" }).first().waitFor({ timeout: 6_000 });
-  });
-});
-
-describe("a list to work with", () => {
-  it("shows another dead letter, though they are as many as before", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { inbox } = desk.receiver;
-    const { page } = await visit(desk, "dead");
-    await page
-      .locator("main tbody tr", { hasText: MESSAGES.dead.slice(-4) })
-      .first()
-      .waitFor();
-    const { items: two } = await inbox.find({ states: ["dead"], limit: 2 });
-    for (const { id } of two) await inbox.discard(id);
-    // Its handlers fail for `sent` and `delivery`.
-    await deliver(desk, MESSAGES.discarded);
-    await desk.receiver.drain();
-    const [after] = (await inbox.find({ messageId: MESSAGES.discarded, states: ["dead"] })).items;
-    await page.getByRole("button", { name: `Replay event ${after?.id}` }).waitFor();
-  });
-
-  it("shows another quarantined body, though they are as many as before", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { inbox } = desk.receiver;
-    const { page } = await visit(desk, "quarantine");
-    await page
-      .getByRole("button", { name: /^Replay body/ })
-      .first()
-      .waitFor();
-    const [before] = (await inbox.findQuarantined({ states: ["held"] })).items;
-    await inbox.discardQuarantined(before?.id ?? 0);
-    await desk.receiver.handle(incomingOf(signedRequest("not quite what was asked for")));
-    const held = (await inbox.findQuarantined({ states: ["held"] })).items;
-    const newest = Math.max(...held.map(({ id }) => id));
-    await page.getByRole("button", { name: `Replay body ${newest}` }).waitFor();
   });
 });
 
@@ -111,8 +71,7 @@ describe("a message that goes on", () => {
 
 describe("the overview", () => {
   it("counts on without a reload", async () => {
-    const desk = await deskOfTest();
-    const { page, watched, forget } = await visit(desk, "overview");
+    const { desk, page, watched, forget } = await openAt("overview");
     const { accepted } = (await desk.receiver.inbox.stats()).counters;
     const figure = page.getByRole("definition").filter({ hasText: new RegExp(`^${accepted + 3}$`) });
     await forget();
@@ -124,8 +83,7 @@ describe("the overview", () => {
 
 describe("a session that has ended", () => {
   it("is reported at the next request", async () => {
-    const desk = await deskOfTest();
-    const { page, go } = await visit(desk, "events");
+    const { desk, page, go } = await openAt("events");
     desk.grant = false;
     await page.goto(`${desk.url}#/audit`);
     await page.getByRole("alert").first().waitFor();

@@ -6,7 +6,7 @@ import { fixtures, incomingOf, signedRequest } from "../../../src/testing/index.
 import { NARROW, needsChromium, WIDE } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
 import { MESSAGES, NUMBER } from "./support/stories.ts";
-import { deskOfTest, messageView, visit } from "./support/visit.ts";
+import { deskOfTest, messageView, openAt, visit } from "./support/visit.ts";
 
 beforeEach(needsChromium);
 
@@ -52,8 +52,7 @@ describe.each(LOOKS)("at $name", ({ viewport, colorScheme }) => {
   it(
     "no view is wider than the window, or hard to use with help",
     async () => {
-      const desk = await deskOfTest();
-      const { page, go, mishaps } = await visit(desk, "events", { viewport, colorScheme });
+      const { desk, page, go, mishaps } = await openAt("events", {}, { viewport, colorScheme });
       const found: string[] = [];
       for (const view of await viewsOf(desk)) {
         await go(view);
@@ -90,8 +89,7 @@ const DRAWN = Object.entries(MESSAGES).map(([name, messageId]) => ({ name, messa
 
 describe("at 1440 px", () => {
   it("a drawing uses the width, and its words stay in their places", async () => {
-    const desk = await deskOfTest();
-    const { page, go } = await visit(desk);
+    const { desk, page, go } = await openAt();
     const found: string[] = [];
     for (const { name, messageId } of DRAWN) {
       await go(await messageView(desk, messageId));
@@ -106,8 +104,7 @@ describe("at 1440 px", () => {
   });
 
   it("the list shows each message's id whole, as a link, below a head that stays in sight", async () => {
-    const desk = await deskOfTest();
-    const { page } = await visit(desk);
+    const { page } = await openAt();
     const link = page.getByRole("link", { name: MESSAGES.inbound });
     await link.first().waitFor();
     expect(await link.first().getAttribute("href")).toMatch(/^#\/message\/\d+/);
@@ -135,8 +132,7 @@ describe("at 390 px", () => {
       );
 
   it("the list keeps the message's id and its state, both whole, and folds its filters", async () => {
-    const desk = await deskOfTest();
-    const { page } = await visit(desk, "events?type=message.sent", { viewport: PHONE });
+    const { page } = await openAt("events?type=message.sent", {}, { viewport: PHONE });
     await page.locator("main tbody [data-row]").first().waitFor();
     expect(await page.locator("main .c-message:visible, main .badge:visible").count()).toBeGreaterThan(20);
     expect(await cut(page, "main tbody td:is(.c-message, .c-state, .c-time)")).toEqual([]);
@@ -153,8 +149,7 @@ describe("at 390 px", () => {
   });
 
   it("a drawing is whole, and can be walked through with the arrows", async () => {
-    const desk = await deskOfTest();
-    const { page, go } = await visit(desk, "events", { viewport: PHONE });
+    const { desk, page, go } = await openAt("events", {}, { viewport: PHONE });
     for (const { messageId } of DRAWN) {
       await go(await messageView(desk, messageId));
       await page.locator(".timeline .story").first().waitFor();
@@ -172,8 +167,7 @@ describe("at 390 px", () => {
 
 describe("an inbox without an event", () => {
   it("shows the command that sends one to the receiver, until one came", async () => {
-    const desk = await deskOfTest({ fill: async () => {} });
-    const { page, go } = await visit(desk);
+    const { desk, page, go } = await openAt("events", { fill: async () => {} });
     await page.getByText(`npx oncehook trigger lifecycle --to ${desk.origin}/webhooks`).waitFor();
     const views = ["events", "dead", "quarantine", "overview", "audit"];
     const found: string[] = [];
@@ -209,8 +203,7 @@ describe("at 360 px", () => {
   });
 
   it("times and names are whole: of a quarantined body, and of a dead letter", async () => {
-    const desk = await deskOfTest({ live: false });
-    const { page, go } = await visit(desk, "quarantine/1", { viewport: NARROW });
+    const { page, go } = await openAt("quarantine/1", { live: false }, { viewport: NARROW });
     const cut = (cells: string) =>
       page.locator(cells).evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).length);
     await page.locator(".facts").waitFor();
@@ -225,8 +218,7 @@ describe("at 360 px", () => {
 
 describe("colours", () => {
   it("follow the scheme that the person chose", async () => {
-    const desk = await deskOfTest();
-    const { page } = await visit(desk);
+    const { page } = await openAt();
     const lightness = () =>
       page.evaluate<number>(
         `getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0)`,

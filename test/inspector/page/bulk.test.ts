@@ -25,36 +25,27 @@ const LEAVE: BulkAction = { kind: "leave" };
 const STAY: BulkAction = { kind: "stay" };
 
 describe("bulkStep()", () => {
-  it("counts first, and shows what was counted", () => {
+  it("counts first, shows what was counted, and does nothing that was not", () => {
     expect(reached()).toMatchObject({ step: "counting" });
     expect(reached(HALFWAY)).toMatchObject({ step: "counting", done: 2, total: 4 });
     expect(reached(HALFWAY, COUNTED)).toMatchObject({ step: "counted", counts: { replayed: 3, superseded: 1 } });
-  });
-
-  it("does nothing that was not counted", () => {
     expect(reached(RUN)).toEqual(COUNTING);
     expect(reached(HALFWAY, RUN)).toEqual(reached(HALFWAY));
     expect(reached(FAILED, RUN)).toEqual(reached(FAILED));
   });
 
-  it("begins at nothing when it runs, and ends with the final counts", () => {
+  it("begins at nothing when it runs, and ends with the final counts, not with those of the dry run", () => {
     expect(reached(HALFWAY, COUNTED, RUN)).toMatchObject({ step: "running", done: 0, total: 0 });
     expect(reached(COUNTED, RUN, HALFWAY)).toMatchObject({ step: "running", done: 2, total: 4 });
     expect(reached(COUNTED, RUN, HALFWAY, DONE)).toMatchObject({ step: "done", counts: { in_progress: 1 } });
-  });
-
-  it("takes the end of the count for no end of the work, and the other way round", () => {
     expect(reached(COUNTED, RUN, COUNTED).step).toBe("running");
     expect(reached(DONE).step).toBe("counting");
   });
 
-  it("is stopped with what was done so far, for good", () => {
+  it("is stopped with what was done so far, for good, and only while it runs", () => {
     const stopped = reached(COUNTED, RUN, HALFWAY, STOP);
     expect(stopped).toMatchObject({ step: "stopped", done: 2, total: 4 });
     for (const late of [DONE, HALFWAY, FAILED, RUN]) expect(bulkStep(stopped, late)).toEqual(stopped);
-  });
-
-  it("stops nothing that does not run", () => {
     expect(reached(STOP)).toEqual(COUNTING);
     expect(reached(COUNTED, STOP)).toEqual(reached(COUNTED));
     expect(reached(COUNTED, RUN, DONE, STOP)).toEqual(reached(COUNTED, RUN, DONE));
@@ -69,37 +60,24 @@ describe("bulkStep()", () => {
     expect(reached(COUNTED, LEAVE).isLeaving).toBe(false);
   });
 
-  it("fails while it counts, and while it runs, but not after its end", () => {
+  it("fails while it counts or runs, not after its end, and counts anew for another question, not while it runs", () => {
     expect(reached(FAILED)).toMatchObject({ step: "failed", code: "unavailable" });
     expect(reached(COUNTED, RUN, HALFWAY, FAILED)).toMatchObject({ step: "failed", done: 2 });
     expect(reached(COUNTED, FAILED)).toEqual(reached(COUNTED));
     expect(reached(COUNTED, RUN, DONE, FAILED)).toEqual(reached(COUNTED, RUN, DONE));
-  });
-
-  it("counts anew for another question, but not while it runs", () => {
     expect(reached(COUNTED, COUNT)).toEqual(COUNTING);
     expect(reached(COUNTED, RUN, COUNT).step).toBe("running");
   });
 });
 
 describe("countsText()", () => {
-  it("says what would be done, and what would not", () => {
-    const counts = { replayed: 4_812, superseded: 188, in_progress: 0 };
-    expect(countsText(counts, { dryRun: true })).toBe("4,812 would be replayed, 188 are superseded.");
-  });
-
-  it("says what was done, and one as one", () => {
-    const counts = { discarded: 1, in_progress: 1, wrong_state: 2 };
-    const text = "1 was discarded, 1 is being handled now, 2 are no longer in that state.";
-    expect(countsText(counts, { dryRun: false })).toBe(text);
-  });
-
-  it("says so when there is nothing", () => {
-    expect(countsText({ replayed: 0, superseded: 0 }, { dryRun: true })).toBe("Nothing matches.");
-  });
-
-  it("leaves no count out that it does not know", () => {
-    expect(countsText({ unblocked: 2, odd_end: 3 }, { dryRun: false })).toBe("2 were unblocked, 3 are odd end.");
+  it.each([
+    [{ replayed: 4_812, superseded: 188, in_progress: 0 }, true, "4,812 would be replayed, 188 are superseded."],
+    [{ discarded: 1, wrong_state: 2 }, false, "1 was discarded, 2 are no longer in that state."],
+    [{ replayed: 0, superseded: 0 }, true, "Nothing matches."],
+    [{ unblocked: 2, odd_end: 3 }, false, "2 were unblocked, 3 are odd end."],
+  ])("of %j is a sentence (dry run: %s)", (counts, dryRun, text) => {
+    expect(countsText(counts, { dryRun })).toBe(text);
   });
 });
 

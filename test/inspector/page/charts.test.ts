@@ -1,27 +1,13 @@
 import { describe, expect, it } from "vitest";
-import type { Sample } from "../../../src/inspector/api.ts";
 import { ceiling, healthOf, linePath, meanRate, rates, scale } from "../../../src/inspector/page/overview.tsx";
+import { sampleAt } from "./drawings.ts";
 
-function sampleAt(seconds: number, accepted: number): Sample {
-  const still = {
-    pending: 0,
-    oldestWaitingMs: 0,
-    dead: 0,
-    quarantined: 0,
-    handled: 0,
-    late: 0,
-    gapsSkipped: 0,
-    rejected: 0,
-  };
-  return { ...still, at: 1_000_000 + seconds * 1_000, accepted };
-}
+/** So many events were accepted until then. */
+const seen = (seconds: number, accepted: number) => sampleAt(1_000_000 + seconds * 1_000, accepted);
 
 describe("scale()", () => {
-  it("places a value of the domain in the range", () => {
+  it("places a value of the domain in the range, and all of a range that is a point at its beginning", () => {
     expect([0, 5, 10].map(scale([0, 10], [100, 0]))).toEqual([100, 50, 0]);
-  });
-
-  it("places everything at the beginning of a range that is a point", () => {
     expect(scale([5, 5], [0, 600])(5)).toBe(0);
   });
 });
@@ -43,36 +29,28 @@ describe("ceiling()", () => {
 });
 
 describe("rates()", () => {
-  it("tells what a count grew by, a second", () => {
-    expect(rates([sampleAt(0, 100), sampleAt(1, 110), sampleAt(5, 130)], "accepted").map(({ value }) => value)).toEqual(
-      [10, 5],
-    );
-  });
-
-  it("is never below zero when a count begins anew", () => {
-    expect(rates([sampleAt(0, 100), sampleAt(1, 3)], "accepted")).toMatchObject([{ value: 0 }]);
+  it("tells what a count grew by, a second, and never less than zero", () => {
+    expect(rates([seen(0, 100), seen(1, 110), seen(5, 130)], "accepted").map(({ value }) => value)).toEqual([10, 5]);
+    expect(rates([seen(0, 100), seen(1, 3)], "accepted")).toMatchObject([{ value: 0 }]);
   });
 
   it("tells nothing of two samples of one moment, and of one alone", () => {
-    expect(rates([sampleAt(0, 100), sampleAt(0, 110)], "accepted")).toEqual([]);
-    expect(rates([sampleAt(0, 100)], "accepted")).toEqual([]);
+    expect(rates([seen(0, 100), seen(0, 110)], "accepted")).toEqual([]);
+    expect(rates([seen(0, 100)], "accepted")).toEqual([]);
   });
 });
 
 describe("meanRate()", () => {
-  it("looks at the last stretch only", () => {
-    const samples = [sampleAt(0, 0), sampleAt(100, 10_000), sampleAt(110, 10_050), sampleAt(120, 10_100)];
+  it("looks at the last stretch only, and is unknown before there are two samples", () => {
+    const samples = [seen(0, 0), seen(100, 10_000), seen(110, 10_050), seen(120, 10_100)];
     expect(meanRate(samples, "accepted", 20_000)).toBe(5);
-  });
-
-  it("is unknown before there are two samples", () => {
     expect(meanRate([], "accepted", 60_000)).toBeUndefined();
-    expect(meanRate([sampleAt(0, 1)], "accepted", 60_000)).toBeUndefined();
+    expect(meanRate([seen(0, 1)], "accepted", 60_000)).toBeUndefined();
   });
 });
 
 describe("linePath()", () => {
-  it("leads from point to point", () => {
+  it("leads from point to point, and is empty without points", () => {
     const points = [
       { at: 0, value: 1 },
       { at: 10, value: 2.25 },
@@ -84,9 +62,6 @@ describe("linePath()", () => {
         (value) => 100 - value,
       ),
     ).toBe("M0.0 99.0L20.0 97.8");
-  });
-
-  it("is empty without points", () => {
     expect(linePath([], Number, Number)).toBe("");
   });
 });

@@ -1,5 +1,5 @@
 /** Drawings for the tests of the page: of an event that was handled at once, unless a test says otherwise. */
-import type { Drawing, DrawnEvent } from "../../../src/inspector/api.ts";
+import type { Drawing, DrawnEvent, Sample } from "../../../src/inspector/api.ts";
 
 export function event(facts: Partial<DrawnEvent> = {}): DrawnEvent {
   const { id = 1, acceptedAt = 1_000 } = facts;
@@ -19,4 +19,12 @@ export function drawing(events: readonly DrawnEvent[], order: Drawing["order"] =
   ]);
   const [from, to] = [Math.min(...moments), Math.max(...moments)];
   return { from, to, now: to, order, events, gaps: [], end: { state: "open", eventType: null } };
+}
+
+/** What one look told, of an inbox in which nothing happens. */
+export function sampleAt(at: number, accepted = 0): Sample {
+  return {
+    ...{ at, accepted, pending: 0, oldestWaitingMs: 0, dead: 0, quarantined: 0, handled: 0, late: 0 },
+    ...{ gapsSkipped: 0, rejected: 0 },
+  };
 }

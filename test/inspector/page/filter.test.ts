@@ -30,11 +30,8 @@ describe("toAddress()", () => {
 });
 
 describe("fromAddress()", () => {
-  it("knows nothing of what another page kept", () => {
+  it("knows nothing of what another page kept, and takes its place for none of its own", async () => {
     expect(fromAddress("*12345")).toBe("");
-  });
-
-  it("never takes the place that another page gave for one of its own", async () => {
     const place = toAddress("peer", "+4915112345678");
     vi.resetModules();
     const after: typeof import("../../../src/inspector/page/filter.ts") = await import(
@@ -46,21 +43,15 @@ describe("fromAddress()", () => {
 });
 
 describe("queryOf()", () => {
-  it("asks for everything without filters", () => {
+  it("asks for everything without filters, and for how an event ended by its outcome", () => {
     expect(queryOf({})).toEqual({});
-  });
-
-  it("tells how an event ended by its outcome", () => {
     expect(queryOf({ state: "unhandled" })).toEqual({ states: ["done"], outcome: "unhandled" });
     expect(queryOf({ state: "filtered" })).toEqual({ states: ["done"], outcome: "filtered" });
     expect(queryOf({ state: "dead" })).toEqual({ states: ["dead"] });
   });
 
-  it("tells yes and no apart", () => {
+  it("tells yes and no apart, and takes the last minute whole", () => {
     expect(queryOf({ late: "no", conflict: "yes" })).toEqual({ late: false, conflict: true });
-  });
-
-  it("takes the last minute whole", () => {
     const at = new Date(2026, 10, 22, 13, 9).getTime();
     expect(queryOf({ from: "2026-11-22T13:09", to: "2026-11-22T13:09" })).toEqual({
       acceptedFrom: at,

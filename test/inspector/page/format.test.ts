@@ -8,24 +8,18 @@ describe("formatTime()", () => {
     expect(formatTime(NOW)).toBe("2026-11-22 13:09:16.204");
   });
 
-  it("tells a time that no date can hold as the number that it is", () => {
+  it("tells a time that no date can hold as the number that it is, and nothing of what has not happened", () => {
     expect(formatTime(Number.MAX_SAFE_INTEGER)).toBe("9007199254740991");
     expect(formatTime(-Number.MAX_SAFE_INTEGER)).toBe("-9007199254740991");
     expect(formatTime(new Date(12_026, 10, 22, 13, 9, 16, 204).getTime())).toBe("+012026-11-22 13:09:16.204");
-  });
-
-  it("says nothing of what has not happened", () => {
     expect(formatTime(null)).toBe("–");
     expect(formatClock(null, NOW)).toBe("–");
   });
 });
 
 describe("formatClock()", () => {
-  it("leaves out today's date", () => {
+  it("leaves out today's date, not that of the day before, even if it is less than a day ago", () => {
     expect(formatClock(NOW - 9 * 60_000, NOW)).toBe("13:00:16");
-  });
-
-  it("tells the date of the day before, even if it is less than a day ago", () => {
     expect(formatClock(NOW - 14 * 3_600_000, NOW)).toBe("11-21 23:09:16");
   });
 });

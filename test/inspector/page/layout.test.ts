@@ -1,7 +1,7 @@
 /** Where a message's drawing puts its marks: whatever happened, in order, apart, and inside. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { DrawnEvent } from "../../../src/inspector/api.ts";
+import type { Drawing, DrawnEvent } from "../../../src/inspector/api.ts";
 import { halfOf, layout, PAUSE_MS, pauseText, place, ROWS, repeatsOf } from "../../../src/inspector/page/layout.ts";
 import { drawing, event } from "./drawings.ts";
 
@@ -54,79 +54,74 @@ const anyDrawing = fc
     );
   });
 
+/** Checks what holds for any drawing, in any room. */
+function forAll(check: (drawn: Drawing, room: number) => void): void {
+  fc.assert(fc.property(anyDrawing, fc.integer({ min: 0, max: 4_000 }), check));
+}
+
 describe("layout()", () => {
   it("puts a later moment further to the right, in whatever row", () => {
-    fc.assert(
-      fc.property(anyDrawing, (drawn) => {
-        const { stories } = layout(drawn);
-        const seen = stories
-          .flatMap(({ event: { acceptedAt }, x, bars }) => [
-            { at: acceptedAt, x },
-            ...bars.flatMap(({ from, to, x1, x2 }) => [
-              { at: from, x: x1 },
-              { at: to, x: x2 },
-            ]),
-          ])
-          .sort((a, b) => a.at - b.at || a.x - b.x);
-        for (const [index, { at, x }] of seen.entries()) {
-          const before = seen[index - 1];
-          if (before !== undefined && before.at < at) expect(x).toBeGreaterThan(before.x);
-        }
-      }),
-    );
+    forAll((drawn) => {
+      const { stories } = layout(drawn);
+      const seen = stories
+        .flatMap(({ event: { acceptedAt }, x, bars }) => [
+          { at: acceptedAt, x },
+          ...bars.flatMap(({ from, to, x1, x2 }) => [
+            { at: from, x: x1 },
+            { at: to, x: x2 },
+          ]),
+        ])
+        .sort((a, b) => a.at - b.at || a.x - b.x);
+      for (const [index, { at, x }] of seen.entries()) {
+        const before = seen[index - 1];
+        if (before !== undefined && before.at < at) expect(x).toBeGreaterThan(before.x);
+      }
+    });
   });
 
   it("keeps arrivals in their order, and as far apart as their names are wide", () => {
-    fc.assert(
-      fc.property(anyDrawing, (drawn) => {
-        const xs = layout(drawn).stories.map(({ x }) => x);
-        for (const [index, x] of xs.slice(1).entries()) expect(x - (xs[index] ?? 0)).toBeGreaterThanOrEqual(88 - 1e-6);
-      }),
-    );
+    forAll((drawn) => {
+      const xs = layout(drawn).stories.map(({ x }) => x);
+      for (const [index, x] of xs.slice(1).entries()) expect(x - (xs[index] ?? 0)).toBeGreaterThanOrEqual(88 - 1e-6);
+    });
   });
 
   it("lets no bar touch another of its row, and no waiting another's words", () => {
-    fc.assert(
-      fc.property(anyDrawing, (drawn) => {
-        const { stories, bands } = layout(drawn);
-        expectApart(stories.flatMap(({ y, bars }) => bars.map(({ x1, x2 }) => ({ y, x1, x2 }))));
-        expectApart(bands);
-        for (const { x1, x2, text } of bands) expect(x2 - x1).toBeGreaterThanOrEqual(8 + widthOf(text));
-      }),
-    );
+    forAll((drawn) => {
+      const { stories, bands } = layout(drawn);
+      expectApart(stories.flatMap(({ y, bars }) => bars.map(({ x1, x2 }) => ({ y, x1, x2 }))));
+      expectApart(bands);
+      for (const { x1, x2, text } of bands) expect(x2 - x1).toBeGreaterThanOrEqual(8 + widthOf(text));
+    });
   });
 
   it("lets no time at the axis touch another, and gives each pause room for its length", () => {
-    fc.assert(
-      fc.property(anyDrawing, fc.integer({ min: 0, max: 4_000 }), (drawn, room) => {
-        const { ticks, pauses, now } = layout(drawn, room);
-        const words = [...ticks, ...(now === null ? [] : [{ x: now, text: "now" }])];
-        expectApart(
-          words.map(({ x, text }) => ({ y: 0, x1: x - smallWidthOf(text) / 2, x2: x + smallWidthOf(text) / 2 })),
-        );
-        for (const { x1, x2, ms } of pauses) expect(x2 - x1).toBeGreaterThanOrEqual(smallWidthOf(pauseText(ms)));
-      }),
-    );
+    forAll((drawn, room) => {
+      const { ticks, pauses, now } = layout(drawn, room);
+      const words = [...ticks, ...(now === null ? [] : [{ x: now, text: "now" }])];
+      expectApart(
+        words.map(({ x, text }) => ({ y: 0, x1: x - smallWidthOf(text) / 2, x2: x + smallWidthOf(text) / 2 })),
+      );
+      for (const { x1, x2, ms } of pauses) expect(x2 - x1).toBeGreaterThanOrEqual(smallWidthOf(pauseText(ms)));
+    });
   });
 
   it("keeps names, marks and what is beside them apart, however long they are", () => {
-    fc.assert(
-      fc.property(anyDrawing, (drawn) => {
-        const { stories } = layout(drawn);
-        const names = stories.map(({ name, flags, x }) => {
-          const half = Math.max(widthOf(name), widthOf(flags)) / 2;
-          return { y: 0, x1: x - half, x2: x + half };
-        });
-        expectApart(names);
-        expect(names[0]?.x1).toBeGreaterThanOrEqual(0);
-        expectApart(
-          stories.map(({ event, x }) => {
-            const half = halfOf(event);
-            return { y: 0, x1: x - half - (event.conflict ? 15 : 0), x2: x + half + widthOf(repeatsOf(event)) };
-          }),
-        );
-      }),
-    );
+    forAll((drawn) => {
+      const { stories } = layout(drawn);
+      const names = stories.map(({ name, flags, x }) => {
+        const half = Math.max(widthOf(name), widthOf(flags)) / 2;
+        return { y: 0, x1: x - half, x2: x + half };
+      });
+      expectApart(names);
+      expect(names[0]?.x1).toBeGreaterThanOrEqual(0);
+      expectApart(
+        stories.map(({ event, x }) => {
+          const half = halfOf(event);
+          return { y: 0, x1: x - half - (event.conflict ? 15 : 0), x2: x + half + widthOf(repeatsOf(event)) };
+        }),
+      );
+    });
   });
 
   it("uses the room that it is given", () => {
@@ -148,32 +143,28 @@ describe("layout()", () => {
   });
 
   it("makes a bar wide enough for its words, however short the handling was", () => {
-    fc.assert(
-      fc.property(anyDrawing, (drawn) => {
-        const bars = layout(drawn).stories.flatMap((story) => story.bars);
-        for (const { x1, x2, text } of bars) expect(x2 - x1).toBeGreaterThanOrEqual(24 + widthOf(text));
-      }),
-    );
+    forAll((drawn) => {
+      const bars = layout(drawn).stories.flatMap((story) => story.bars);
+      for (const { x1, x2, text } of bars) expect(x2 - x1).toBeGreaterThanOrEqual(24 + widthOf(text));
+    });
   });
 
   it("stays inside its size, and inside the room it is given where that is enough", () => {
-    fc.assert(
-      fc.property(anyDrawing, fc.integer({ min: 0, max: 4_000 }), (drawn, room) => {
-        const placed = layout(drawn, room);
-        const xs = [
-          ...placed.stories.flatMap(({ x, bars }) => [x - 44, x + 44, ...bars.flatMap(({ x1, x2 }) => [x1, x2])]),
-          ...placed.bands.flatMap(({ x1, x2, text }) => [x1, x2, x1 + 8 + widthOf(text)]),
-          ...placed.pauses.flatMap(({ x1, x2 }) => [x1, x2]),
-          ...placed.ticks.map(({ x }) => x),
-        ];
-        for (const x of xs) {
-          expect(x).toBeGreaterThanOrEqual(0);
-          expect(x).toBeLessThanOrEqual(placed.width);
-        }
-        for (const { y } of placed.stories) expect(y + ROWS.bar).toBeLessThanOrEqual(placed.height);
-        expect(placed.width).toBeLessThanOrEqual(Math.max(room, layout(drawn).width) + 1e-6);
-      }),
-    );
+    forAll((drawn, room) => {
+      const placed = layout(drawn, room);
+      const xs = [
+        ...placed.stories.flatMap(({ x, bars }) => [x - 44, x + 44, ...bars.flatMap(({ x1, x2 }) => [x1, x2])]),
+        ...placed.bands.flatMap(({ x1, x2, text }) => [x1, x2, x1 + 8 + widthOf(text)]),
+        ...placed.pauses.flatMap(({ x1, x2 }) => [x1, x2]),
+        ...placed.ticks.map(({ x }) => x),
+      ];
+      for (const x of xs) {
+        expect(x).toBeGreaterThanOrEqual(0);
+        expect(x).toBeLessThanOrEqual(placed.width);
+      }
+      for (const { y } of placed.stories) expect(y + ROWS.bar).toBeLessThanOrEqual(placed.height);
+      expect(placed.width).toBeLessThanOrEqual(Math.max(room, layout(drawn).width) + 1e-6);
+    });
   });
 
   it("draws a retried event as its attempts, and how it ended", () => {
@@ -240,13 +231,10 @@ describe("layout()", () => {
 });
 
 describe("place()", () => {
-  it("marks a long pause with its length, and gives it little room", () => {
+  it("marks a long pause with its length, gives it little room, and marks no short one", () => {
     const { xs, pauses } = place([{ at: 0 }, { at: 100 }, { at: 100 + 14 * 60_000 }]);
     expect(pauses).toEqual([{ x1: xs[1], x2: xs[2], ms: 14 * 60_000 }]);
     expect((xs[2] ?? 0) - (xs[1] ?? 0)).toBeLessThan(130);
-  });
-
-  it("does not mark a short one", () => {
     expect(place([{ at: 0 }, { at: PAUSE_MS - 1 }]).pauses).toEqual([]);
   });
 

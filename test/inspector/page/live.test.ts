@@ -1,37 +1,31 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Overview, Sample } from "../../../src/inspector/api.ts";
+import type { Overview } from "../../../src/inspector/api.ts";
 import { ApiFailure } from "../../../src/inspector/page/api.ts";
-import { createPoll, type Live, merged } from "../../../src/inspector/page/live.ts";
+import { createPoll, createReload, type Live, merged } from "../../../src/inspector/page/live.ts";
+import { sampleAt } from "./drawings.ts";
 
 const MINUTE_MS = 60_000;
 
-function sampleAt(at: number): Sample {
-  return {
-    at,
-    pending: 0,
-    oldestWaitingMs: 0,
-    dead: 0,
-    quarantined: 0,
-    accepted: 0,
-    handled: 0,
-    late: 0,
-    gapsSkipped: 0,
-    rejected: 0,
-  };
-}
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
 
 function timesOf(before: readonly number[], after: readonly number[]): number[] {
-  return merged(before.map(sampleAt), after.map(sampleAt)).map(({ at }) => at);
+  return merged(
+    before.map((at) => sampleAt(at)),
+    after.map((at) => sampleAt(at)),
+  ).map(({ at }) => at);
 }
 
 describe("merged()", () => {
-  it("puts what came after behind what was before, without twins", () => {
+  it("puts what came after behind what was before, without twins, and keeps 15 minutes", () => {
     expect(timesOf([1, 2, 3], [3, 4])).toEqual([1, 2, 3, 4]);
     expect(timesOf([], [1])).toEqual([1]);
     expect(timesOf([1], [])).toEqual([1]);
-  });
-
-  it("keeps 15 minutes", () => {
     expect(timesOf([0, 1, 5 * MINUTE_MS], [15 * MINUTE_MS + 1])).toEqual([1, 5 * MINUTE_MS, 15 * MINUTE_MS + 1]);
   });
 });
@@ -59,14 +53,6 @@ function openPage() {
 }
 
 describe("createPoll()", () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-    vi.restoreAllMocks();
-  });
-
   it("asks at once, and 2 s after each answer", async () => {
     const { page, poll, pass } = openPage();
     poll.now();
@@ -183,5 +169,95 @@ describe("createPoll()", () => {
     expect([before?.aborted, page.asked]).toEqual([true, 2]);
     await pass(0);
     expect(page.live.overview?.now).toBe(2);
+  });
+});
+
+/** Loads that are answered by hand, and what was told of them. */
+function harness() {
+  const asked: { signal: AbortSignal; answer(value: string): Promise<void>; fail(error: Error): Promise<void> }[] = [];
+  const told: { data?: string; error?: unknown; loading: boolean }[] = [];
+  const view = { isHidden: false };
+  const load = (signal: AbortSignal) =>
+    new Promise<string>((resolve, reject) => {
+      asked.push({ signal, answer: async (value) => resolve(value), fail: async (error) => reject(error) });
+    });
+  const reload = createReload<string>({ load, isHidden: () => view.isHidden, report: (news) => told.push(news) });
+  return { asked, told, view, reload };
+}
+
+describe("createReload()", () => {
+  it("asks at once, and tells the answer", async () => {
+    const { asked, told, reload } = harness();
+    reload.now();
+    await asked[0]?.answer("one");
+    expect(told).toEqual([{ loading: true }, { data: "one", error: null, loading: false }]);
+  });
+
+  it("asks again at most once a second, however often something changed", async () => {
+    const { asked, reload } = harness();
+    reload.now();
+    await asked[0]?.answer("one");
+    for (let change = 0; change < 100; change++) reload.soon();
+    vi.advanceTimersByTime(999);
+    expect(asked).toHaveLength(1);
+    vi.advanceTimersByTime(1);
+    expect(asked).toHaveLength(2);
+  });
+
+  it("never asks twice at once, and asks again for what changed meanwhile", async () => {
+    const { asked, reload } = harness();
+    reload.now();
+    reload.soon();
+    vi.advanceTimersByTime(10_000);
+    expect(asked).toHaveLength(1);
+    await asked[0]?.answer("one");
+    vi.advanceTimersByTime(1_000);
+    expect(asked).toHaveLength(2);
+  });
+
+  it("ignores an answer that another question has overtaken", async () => {
+    const { asked, told, reload } = harness();
+    reload.now();
+    reload.now();
+    expect(asked[0]?.signal.aborted).toBe(true);
+    await asked[1]?.answer("second");
+    await asked[0]?.answer("first");
+    expect(told.filter(({ data }) => data !== undefined)).toEqual([{ data: "second", error: null, loading: false }]);
+  });
+
+  it("keeps what it had when asking fails", async () => {
+    const { asked, told, reload } = harness();
+    const error = new Error("gone");
+    reload.now();
+    await asked[0]?.fail(error);
+    expect(told.at(-1)).toEqual({ error, loading: false });
+  });
+
+  it.each(["before something changed", "while it waited"])(
+    "asks nothing when it was hidden %s, and once when it is seen again",
+    async (when) => {
+      const { asked, view, reload } = harness();
+      reload.now();
+      await asked[0]?.answer("one");
+      view.isHidden = when === "before something changed";
+      reload.soon();
+      reload.soon();
+      view.isHidden = true;
+      vi.advanceTimersByTime(60_000);
+      expect(asked).toHaveLength(1);
+      view.isHidden = false;
+      reload.seen();
+      vi.advanceTimersByTime(1_000);
+      expect(asked).toHaveLength(2);
+    },
+  );
+
+  it("asks nothing and tells nothing once it is stopped", async () => {
+    const { asked, told, reload } = harness();
+    reload.now();
+    reload.stop();
+    await asked[0]?.answer("one");
+    vi.advanceTimersByTime(10_000);
+    expect(told).toEqual([{ loading: true }]);
   });
 });

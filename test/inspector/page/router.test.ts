@@ -23,13 +23,10 @@ describe("parseHash()", () => {
 });
 
 describe("href()", () => {
-  it("is what parseHash() reads, whatever the texts", () => {
+  it("is what parseHash() reads, whatever the texts, without what has no value", () => {
     const params = { type: "a&b=c?d#e/ü %", message: "x" };
     expect(parseHash(href("events", null, params))).toEqual({ view: "events", id: null, params });
     expect(parseHash(href("message", 7, { event: 3 }))).toEqual({ view: "message", id: 7, params: { event: "3" } });
-  });
-
-  it("leaves out what has no value", () => {
     expect(href("events", null, { state: "", type: undefined, after: null, late: "no" })).toBe("#/events?late=no");
     expect(href("dead")).toBe("#/dead");
   });

@@ -23,13 +23,10 @@ const DELIVERY = event({ ...HANDLED, id: 3, eventType: "message.delivery" });
 const FAILURE = { attempt: 1, at: T, durationMs: 9, errorCode: "ECONNREFUSED", error: "connect ECONNREFUSED" };
 
 describe("summaryOf()", () => {
-  it("says that it was delivered, and when that was handled", () => {
+  it("says that it was delivered and when that was handled, or why not, as far as the masked body tells", () => {
     expect(summaryOf(drawing([event(HANDLED), DELIVERY]))).toBe(
       "Delivered. message.delivery (3) was handled at 12:00:03.",
     );
-  });
-
-  it("says why it was not delivered, as far as the masked body tells", () => {
     const failed = drawing([event({ ...HANDLED, id: 4, eventType: "message.failed" })]);
     expect(summaryOf(failed, { code: "PROVIDER_SEND_FAILED" })).toBe(
       "Not delivered: PROVIDER_SEND_FAILED. message.failed (4) was handled at 12:00:03.",
@@ -114,12 +111,9 @@ describe("statusOf()", () => {
     expect(statusOf({ status, readyAt, drawing: waiting })).toBe(words);
   });
 
-  it("says that an event was put off, which never failed", () => {
+  it("says that an event was put off, which never failed, and how an idle lane ended", () => {
     const putOff = drawing([event(PENDING)]);
     expect(statusOf({ status: "backoff", readyAt: T, drawing: putOff })).toBe("Waits for its turn until 12:00:03");
-  });
-
-  it("says how an idle lane ended", () => {
     const idle = (...events: Parameters<typeof drawing>[0]) =>
       statusOf({ status: "idle", readyAt: null, drawing: drawing(events) });
     expect(idle(event(), DELIVERY)).toBe("All handled");

@@ -7,7 +7,6 @@ import { bulkRoute } from "../../../src/inspector/routes/acts.ts";
 import { createFakeClock } from "../../../src/testing/fake-clock.ts";
 import { idleTurns, until } from "../../receiver/bench.ts";
 import { BulkScene } from "../../receiver/bulk-scene.ts";
-import { outbound } from "../../receiver/events.ts";
 
 /** Calls of one inspector's route, on a fake clock. */
 async function openRoute(dead: number) {
@@ -41,10 +40,8 @@ async function openRoute(dead: number) {
   const allow = (now: Access | false | Promise<never>) => {
     right = now;
   };
-  const told = (words: string) => log.filter(({ message }) => message.startsWith(words)).map(({ fields }) => fields);
-  const ended = () => told("Bulk work");
-  const acts = () => told("An act ");
-  return { scene, clock, call, ended, acts, allow };
+  const ended = () => log.filter(({ message }) => message.startsWith("Bulk work")).map(({ fields }) => fields);
+  return { scene, clock, call, ended, allow };
 }
 
 type Body = Awaited<ReturnType<typeof bulkRoute.run>>["body"];
@@ -80,22 +77,6 @@ describe("POST api/bulk", () => {
     expect(ended()).toMatchObject([{ act: "replay", by: "ann", dryRun: false, counts: { replayed: 20 }, end: "done" }]);
   });
 
-  it("leaves out rows that came after the dry run", async () => {
-    const { scene, call } = await openRoute(3);
-    const dry = read((await call({ act: "discard", query: {}, dryRun: true })).body);
-    await dry.over;
-    const [{ id: newest } = { id: 0 }] = (await scene.inbox.find({ limit: 1 })).items;
-    expect(dry.lines).toEqual([expect.objectContaining({ kind: "done", dryRun: true, upTo: newest })]);
-    await scene.bench.deliver(outbound("queued", { messageId: "since" }));
-    await scene.bench.deliver(outbound("sent", { messageId: "since" }));
-    await until(async () => (await scene.inbox.stats()).gauges.dead === 4);
-    const { lines, over } = read((await call({ act: "discard", query: {}, dryRun: false, upTo: newest })).body);
-    await over;
-    expect(lines.at(-1)).toMatchObject({ kind: "done", dryRun: false, counts: { discarded: 3 } });
-    expect(lines.at(-1)).not.toHaveProperty("upTo");
-    expect((await call({ act: "discard", query: {}, dryRun: true, upTo: 0 })).status).toBe(400);
-  });
-
   it.each([
     ["discard_quarantined", "discarded"],
     ["replay_quarantined", "invalid_event"],
@@ -112,26 +93,6 @@ describe("POST api/bulk", () => {
     expect(lines.at(-1)).toMatchObject({ kind: "done", dryRun: false, counts: { [end]: 1 } });
     expect((await scene.inbox.findQuarantined({ states: ["held"] })).items[0]).toMatchObject({ id: newest + 1 });
     expect((await call({ act, dryRun: true, upTo: 0 })).status).toBe(400);
-  });
-
-  it("logs each act like a single one, and nothing for rows without an act", async () => {
-    const { scene, call, acts } = await openRoute(2);
-    await scene.bench.deliver("no event");
-    const done = async (order: object) => read((await call({ dryRun: false, ...order })).body).over;
-    const [newer, older] = (await scene.inbox.find({ states: ["dead"] })).items.map(({ id }) => id);
-    await done({ act: "discard", query: {}, dryRun: true });
-    await done({ act: "discard", query: {}, upTo: older });
-    await done({ act: "replay_quarantined" });
-    scene.mended = true;
-    await scene.bench.deliver(outbound("delivery", { messageId: "msg_2" }));
-    await scene.settled();
-    await done({ act: "replay", query: {}, skipSuperseded: true });
-    await done({ act: "replay", query: {} });
-    expect(acts()).toEqual([
-      { act: "discard", by: "ann", event: older, ok: true },
-      { act: "replay", by: "ann", quarantine: 1, ok: false, reason: "invalid_event" },
-      { act: "replay", by: "ann", event: newer, ok: true },
-    ]);
   });
 
   it("sends an empty line after 15 s without another: a proxy would end the answer, and with it the work", async () => {

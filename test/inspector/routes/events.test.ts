@@ -59,13 +59,6 @@ it.each([
   ]);
 });
 
-it.each(["messages/9", "quarantine/9"])("has no %s", async (path) => {
-  const scene = await open();
-  expect((await scene.get(path)).status).toBe(404);
-  expect((await scene.post(`${path}/reveal`, {}, "reveal")).status).toBe(404);
-  expect(scene.log.filter(({ message }) => message.includes("revealed"))).toEqual([]);
-});
-
 it("gives quarantined bodies by state, more than one of them", async () => {
   const scene = await open();
   await scene.quarantine("one");

@@ -34,6 +34,8 @@ export interface RouteScene {
   quarantine(body: string, scope?: string): Promise<void>;
   get(path: string, access?: Access): Promise<Response>;
   post(path: string, body?: unknown, access?: Access): Promise<Response>;
+  /** The same, with a body as it is written. */
+  postText(path: string, body: string, access?: Access): Promise<Response>;
   /** The id of a message's lane. */
   laneOf(messageId: string): Promise<number>;
 }
@@ -52,6 +54,11 @@ export async function openScene(
   await receiver.start();
   const { inbox } = receiver;
   const server = await mounted((origin) => createInspector({ inbox, authorize, origins: [origin], logger }));
+  const postText = (path: string, body: string, access: Access = "act") =>
+    server.ask({
+      ...{ method: "POST", url: `/inspector/api/${path}`, body },
+      headers: { ...POST_HEADERS, origin: server.origin, "x-right": access },
+    });
   const deliver = async (body: string) => void (await receiver.handle(incoming(body, Date.now())));
   return {
     ...{ receiver, log, deliver },
@@ -71,11 +78,8 @@ export async function openScene(
       await store.step(turn<never>({ quarantines: [{ ...facts, digest: hash("sha256", raw, "buffer"), raw }] }));
     },
     get: (path, access = "read") => server.ask({ url: `/inspector/api/${path}`, headers: { "x-right": access } }),
-    post: (path, body = {}, access = "act") =>
-      server.ask({
-        ...{ method: "POST", url: `/inspector/api/${path}`, body: JSON.stringify(body) },
-        headers: { ...POST_HEADERS, origin: server.origin, "x-right": access },
-      }),
+    post: (path, body = {}, access = "act") => postText(path, JSON.stringify(body), access),
+    postText,
     async laneOf(messageId) {
       const { items } = await inbox.find({ messageId, limit: 1 });
       return items[0]?.laneId ?? 0;

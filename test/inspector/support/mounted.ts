@@ -4,12 +4,12 @@ import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
+  type RequestListener,
   request,
-  type ServerResponse,
 } from "node:http";
-import { json } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
-import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../../../src/inspector/index.ts";
+import { nodeInspector } from "../../../adapters/node.ts";
+import type { Mountable } from "../../../src/inspector/index.ts";
 import { listenOnLoopback } from "../../support/loopback.ts";
 
 export interface Mounted {
@@ -37,19 +37,17 @@ export interface Response {
 
 /** Serves what `make` gives for an origin on loopback, until the test ends. */
 export async function mounted(make: (origin: string) => Mountable<IncomingMessage>): Promise<Mounted> {
-  let inspector: Mountable<IncomingMessage> | null = null;
-  const server = createServer({ requireHostHeader: false }, (incoming, response) => {
-    if (inspector !== null) void answer(inspector, incoming, response);
-  });
+  let listener: RequestListener = () => {};
+  const server = createServer({ requireHostHeader: false }, (incoming, response) => listener(incoming, response));
   const port = await listenOnLoopback(server);
   const origin = `http://127.0.0.1:${port}`;
-  inspector = make(origin);
-  const { path } = inspector;
+  const inspector = make(origin);
+  listener = nodeInspector(inspector);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { port, origin, ask: (wish = {}) => ask(port, { url: path, ...wish }) };
+  return { port, origin, ask: (wish = {}) => ask(port, { url: inspector.path, ...wish }) };
 }
 
 /** Connections are kept: a matrix has thousands of requests. */
@@ -57,43 +55,6 @@ const AGENT = new Agent({ keepAlive: true });
 
 /** Headers that the page sends with a POST. */
 export const POST_HEADERS = { "content-type": "application/json", "x-oncehook-inspector": "1" };
-
-async function answer(
-  inspector: Mountable<IncomingMessage>,
-  incoming: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
-  const gone = new AbortController();
-  response.on("close", () => gone.abort());
-  await send(await inspector.handle(converted(incoming, gone.signal)), response);
-}
-
-function converted(incoming: IncomingMessage, signal: AbortSignal): InspectorRequest<IncomingMessage> {
-  return {
-    method: incoming.method ?? "GET",
-    url: incoming.url ?? "/",
-    headers: incoming.headersDistinct,
-    native: incoming,
-    readJson: () =>
-      json(incoming).then(
-        (value): JsonReading => ({ ok: true, value }),
-        (): JsonReading => ({ ok: false, reason: "invalid" }),
-      ),
-    signal,
-  };
-}
-
-async function send({ status, headers, body }: InspectorAnswer, response: ServerResponse): Promise<void> {
-  response.writeHead(status, { ...headers });
-  if (typeof body === "string" || body instanceof Uint8Array) {
-    response.end(body);
-    return;
-  }
-  const chunks = body[Symbol.asyncIterator]();
-  response.on("close", () => void chunks.return?.());
-  for (let chunk = await chunks.next(); chunk.done !== true; chunk = await chunks.next()) response.write(chunk.value);
-  response.end();
-}
 
 function ask(port: number, { method = "GET", url = "/", headers = {}, body }: Wish): Promise<Response> {
   const all = { host: `127.0.0.1:${port}`, ...headers };

@@ -1,7 +1,6 @@
 /** What of a body may be seen by whoever may not see numbers and texts. */
 import { describe, expect, it } from "vitest";
 import { maskedBody } from "../../../src/receiver/shown.ts";
-import { SERVICE_SHOWS } from "../../../src/service/source.ts";
 
 /** Of the body with this JSON, where its source shows the fields `shows`. */
 const seen = (value: unknown, ...shows: readonly string[]) => maskedBody(Buffer.from(JSON.stringify(value)), shows);
@@ -28,41 +27,20 @@ describe("maskedBody() without fields that may be shown", () => {
 });
 
 describe("maskedBody(): fields that may be shown", () => {
-  it.each([
-    "a",
-    "msg_1",
-    "MSG-2.b:9_Z",
-    "7f",
-    "message.sent",
-    "483920",
-    "gid://shopify/Order/8209829119461",
-    "2026-01-01T12:00:00+02:00",
-    "/deploy",
-    "evt_1234567890",
-    "",
-  ])("shows the id, word or time %j", (id) => {
-    expect(seen({ id }, "id")).toEqual({ id });
-    expect(seen({ to: id }, "id")).toEqual({ "[hidden]": "1 field" });
+  it("shows ids, words and times", () => {
+    const ids =
+      "a msg_1 MSG-2.b:9_Z 7f message.sent 483920 gid://shopify/Order/8209829119461 2026-01-01T12:00:00+02:00";
+    for (const id of [...ids.split(" "), "/deploy", "evt_1234567890", ""]) {
+      expect(seen({ id }, "id")).toEqual({ id });
+      expect(seen({ to: id }, "id")).toEqual({ "[hidden]": "1 field" });
+    }
   });
 
-  it.each([
-    "call me",
-    " msg_1",
-    "msg_1 ",
-    "msg_1!",
-    "é",
-    "msg_1\n2",
-    "alice@example.com",
-    "x".repeat(256),
-    "+",
-    "-- ..",
-    "12 34 56",
-    "Call 5550100002",
-    "5550100002 please",
-    "++15550100002",
-    "[text]",
-  ])("leaves out the text %j", (text) => {
-    expect(seen({ id: text }, "id")).toEqual({ id: "[text]" });
+  it("leaves out other texts", () => {
+    const texts =
+      "call me| msg_1|msg_1 |msg_1!|é|msg_1\n2|alice@example.com|+|-- ..|12 34 56|Call 5550100002|5550100002 please";
+    for (const text of [...texts.split("|"), "++15550100002", "[text]", "x".repeat(256)])
+      expect(seen({ id: text }, "id")).toEqual({ id: "[text]" });
   });
 
   it.each([
@@ -125,33 +103,6 @@ describe("maskedBody(): fields that may be shown", () => {
 
   it("keeps the order of the fields", () => {
     expect(JSON.stringify(seen({ b: 1, x: 2, a: 3 }, "a", "b"))).toBe('{"b":1,"a":3,"[hidden]":"1 field"}');
-  });
-});
-
-describe("maskedBody() of the messaging service", () => {
-  const masked = (value: unknown) => seen(value, ...SERVICE_SHOWS);
-
-  it("shows ids, words, times, the reference, and of numbers two digits", () => {
-    const data = {
-      messageId: "msg_1",
-      status: "failed",
-      error: { code: "E_42", message: "No such person" },
-      externalReference: "order-77",
-    };
-    expect(
-      masked({
-        eventType: "message.failed",
-        sequence: 3,
-        occurredAt: 1_760_000_000_000,
-        data: { ...data, to: "+15550100002", body: "ok" },
-      }),
-    ).toEqual({
-      ...{ eventType: "message.failed", sequence: 3, occurredAt: 1_760_000_000_000 },
-      data: {
-        ...{ messageId: "msg_1", status: "failed", error: { code: "E_42", "[hidden]": "1 field" } },
-        ...{ externalReference: "order-77", to: "…02", "[hidden]": "1 field" },
-      },
-    });
   });
 });
 

@@ -71,9 +71,6 @@ describe("eventShape()", () => {
     const shape = eventShape(event(), false);
     expect(shape).toStrictEqual({ ...FACTS, ...key, lane: 3, identity: IDENTITY, hasBody: true });
     expectPlain(shape);
-  });
-
-  it("tells that the body is gone", () => {
     expect(eventShape(event({ hasBody: false }), false).hasBody).toBe(false);
   });
 
@@ -96,6 +93,7 @@ describe("bodyShape()", () => {
   it("masks a body unless it is to be revealed", () => {
     expect(bodyShape(BODY, VIEW)).toStrictEqual({ masked: { messageId: "msg_1", to: "…02" } });
     expect(bodyShape(BODY, REVEALED)).toStrictEqual({ text: BODY.toString() });
+    expect([bodyShape(null, VIEW), bodyShape(null, REVEALED)]).toEqual([null, null]);
   });
 
   it("tells the size of what is no JSON, and reveals what is no text in base64", () => {
@@ -118,10 +116,6 @@ describe("bodyShape()", () => {
     expect(bodyShape(larger.subarray(6, 8), REVEALED)).toStrictEqual({ text: "{}" });
     expect(bodyShape(Uint8Array.of(0xfe, 0xff, 0xfe).subarray(1, 2), REVEALED)).toStrictEqual({ base64: "/w==" });
   });
-
-  it.each([true, false])("is null of a body that is gone (reveal: %s)", (reveal) => {
-    expect(bodyShape(null, { reveal, shows: [] })).toBeNull();
-  });
 });
 
 describe("summaryShape()", () => {
@@ -133,6 +127,7 @@ describe("summaryShape()", () => {
     const masked = { peer: "…02", externalReference: "order 7 of …02" };
     expect(shape).toStrictEqual({ ...LANE, ...key, ...masked, lane: 3, newest });
     expectPlain(shape);
+    expect(summaryShape({ ...summary, key: UNLANED })).toMatchObject({ ...UNLANED, messageId: "" });
   });
 
   it("leaves null what a lane does not tell, and as it is what holds no number", () => {
@@ -140,10 +135,6 @@ describe("summaryShape()", () => {
     expect([silent.peer, silent.externalReference]).toEqual([null, null]);
     const short = summaryShape({ ...summary, peer: "", externalReference: "order-77" });
     expect([short.peer, short.externalReference]).toEqual(["", "order-77"]);
-  });
-
-  it("tells no digest of a body as an id", () => {
-    expect(summaryShape({ ...summary, key: UNLANED })).toMatchObject({ ...UNLANED, messageId: "" });
   });
 });
 
@@ -154,18 +145,10 @@ describe("laneShape()", () => {
     expectPlain(shape);
   });
 
-  it("reveals the number and the reference", () => {
-    expect(laneShape(lane(), true)).toStrictEqual({ ...LANE, ...key, ...naming, lane: 3 });
-  });
-
-  it("reveals the digest of a body that stands for an id, and tells it to nobody else", () => {
+  it("reveals the number and the reference, and the digest of a body that stands for an id", () => {
     expect(laneShape(lane({ key: UNLANED }), false)).toMatchObject({ ...UNLANED, messageId: "" });
     expect(laneShape(lane({ key: UNLANED }), true)).toMatchObject(UNLANED);
-  });
-
-  it.each([true, false])("leaves null what a lane does not tell (reveal: %s)", (reveal) => {
-    const shape = laneShape(lane({ peer: null, externalReference: null }), reveal);
-    expect([shape.peer, shape.externalReference]).toEqual([null, null]);
+    expect(laneShape(lane(), true)).toStrictEqual({ ...LANE, ...key, ...naming, lane: 3 });
   });
 });
 
@@ -192,35 +175,20 @@ describe("messageShape()", () => {
     expect(shape).toMatchObject({ ...naming, events: [{ body: { text: BODY.toString() } }, { body: null }] });
   });
 
-  it("tells every event and attempt, in their order, unless one is meant", () => {
-    for (const only of [{}, { only: undefined }]) {
-      const { events, attempts } = messageShape(two, BODIES, { ...VIEW, ...only });
-      expect(events.map(({ id }) => id)).toEqual([7, 8]);
-      expect(attempts.map(({ eventId, attempt: number }) => [eventId, number])).toEqual([
-        [7, 1],
-        [8, 1],
-        [7, 2],
-      ]);
-    }
-  });
-
-  it.each([
-    [
-      7,
-      [7],
-      [
-        [7, 1],
-        [7, 2],
-      ],
-    ],
-    [8, [8], [[8, 1]]],
+  it.each<[number | undefined, number[], string[]]>([
+    [undefined, [7, 8], ["7 1", "8 1", "7 2"]],
+    [7, [7], ["7 1", "7 2"]],
+    [8, [8], ["8 1"]],
     [0, [], []],
-  ])("leaves out all but event %i and its attempts; the gaps are the message's", (only, ids, meant) => {
-    const { events, attempts, gaps } = messageShape(two, BODIES, { ...VIEW, only });
-    expect(events.map(({ id }) => id)).toEqual(ids);
-    expect(attempts.map(({ eventId, attempt: number }) => [eventId, number])).toEqual(meant);
-    expect(gaps).toEqual([gap]);
-  });
+  ])(
+    "tells events and attempts in their order, of all or of event %s alone; the gaps are the message's",
+    (only, ids, meant) => {
+      const { events, attempts, gaps } = messageShape(two, BODIES, { ...VIEW, only });
+      expect(events.map(({ id }) => id)).toEqual(ids);
+      expect(attempts.map(({ eventId, attempt: number }) => `${eventId} ${number}`)).toEqual(meant);
+      expect(gaps).toEqual([gap]);
+    },
+  );
 
   it("tells of a message of which nothing is left what it was", () => {
     const shape = messageShape(lane({ events: [], gaps: [], attempts: [] }), BODIES, VIEW);

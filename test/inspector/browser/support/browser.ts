@@ -24,17 +24,8 @@ export interface Mishaps {
   readonly dialogs: string[];
 }
 
-export interface Opened {
-  readonly page: Page;
-  readonly mishaps: Mishaps;
-}
-
-export interface Kept extends Opened {
-  close(): Promise<void>;
-}
-
 /** A new page in a context of its own; its end is the caller's. */
-export async function openPage(options: BrowserContextOptions = {}): Promise<Kept> {
+export async function openPage(options: BrowserContextOptions = {}) {
   const context = await (await connected()).newContext({ viewport: WIDE, ...options });
   context.setDefaultTimeout(15_000);
   const page = await context.newPage();
@@ -42,7 +33,7 @@ export async function openPage(options: BrowserContextOptions = {}): Promise<Kep
 }
 
 /** One that is closed with the test. */
-export async function newPage(options: BrowserContextOptions = {}): Promise<Opened> {
+export async function newPage(options: BrowserContextOptions = {}) {
   const { close, ...opened } = await openPage(options);
   onTestFinished(close);
   return opened;

@@ -16,3 +16,22 @@ export const byMouse: Press = async (page, name) => (await buttonOf(page, name))
 export function told(page: Page, text: string | RegExp): Promise<void> {
   return page.getByRole("status").filter({ hasText: text }).waitFor();
 }
+
+/** Resolves when the first of them is drawn. */
+export function shown(locator: Locator): Promise<void> {
+  return locator.first().waitFor();
+}
+
+/** Holds requests to an address back; `letGo` sends them on, and `asked` counts them. */
+export async function holdBack(page: Page, path: string) {
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const holding = { asked: 0, letGo, end: () => page.unroute(path) };
+  await page.route(path, (route) => {
+    holding.asked += 1;
+    return held.then(() => route.continue());
+  });
+  return holding;
+}

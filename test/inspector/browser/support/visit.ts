@@ -33,6 +33,12 @@ export async function visit(desk: Desk, view = "events", options: BrowserContext
   return visiting;
 }
 
+/** The same at a desk of the test's own. */
+export async function openAt(view = "events", options: DeskOptions = {}, browser: BrowserContextOptions = {}) {
+  const desk = await deskOfTest(options);
+  return { desk, ...(await visit(desk, view, browser)) };
+}
+
 /** The same, without a view yet; its end is the caller's. */
 async function startVisit(
   desk: Desk,

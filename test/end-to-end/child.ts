@@ -1,5 +1,0 @@
-/** A process that does one run and sends its outcome. */
-import { answerWith } from "../prove/apart.ts";
-import { run } from "./run.ts";
-
-await answerWith(run);

@@ -1,5 +1,0 @@
-/** A process that does one share and sends its outcome. */
-import { answerWith } from "../prove/apart.ts";
-import { fuzzShare } from "./share.ts";
-
-await answerWith(fuzzShare);

@@ -1,5 +1,0 @@
-/** A process that makes one trial and sends its outcome. */
-import { answerWith } from "../prove/apart.ts";
-import { rotateUnderLoad } from "./trial.ts";
-
-await answerWith(rotateUnderLoad);

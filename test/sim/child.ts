@@ -1,5 +1,0 @@
-/** A process that runs a stretch of seeds and sends what they came to. */
-import { answerWith } from "../prove/apart.ts";
-import { stretch } from "./stretch.ts";
-
-await answerWith(stretch);
