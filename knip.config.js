@@ -6,8 +6,8 @@ const { compilerOptions } = JSON.parse(readFileSync(new URL("tsconfig.json", imp
 export default {
   entry: [
     ...Object.values(compilerOptions.paths).flat(),
-    "src/cli/main.ts",
-    "src/inspector/page/main.tsx",
+    "src/tools/cli/main.ts",
+    "src/tools/inspector/page/main.tsx",
     "scripts/*.{ts,mjs}",
     "scripts/docs/*.mjs",
     "scripts/house/request.ts",

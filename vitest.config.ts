@@ -72,7 +72,7 @@ export default defineConfig({
       provider: "v8",
       include: ["src/**", "adapters/**"],
       // It runs in a browser: test/inspector/browser drives every view and act of it.
-      exclude: ["src/inspector/page/**"],
+      exclude: ["src/tools/inspector/page/**"],
       reporter: ["text-summary", "json-summary"],
       reportOnFailure: true,
       ...(FULL && { thresholds: COVERAGE_FLOOR }),

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { NextFunction, Request, Response } from "express";
 import { loggerOption, type WebhookEvent } from "../src/index.ts";
-import type { Mountable } from "../src/inspector/index.ts";
+import type { Mountable } from "../src/tools/inspector/index.ts";
 import {
   checkWebhookOptions,
   createRequestVerifier,

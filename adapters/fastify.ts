@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { loggerOption, refuseUnknownOptions, SetupError, type WebhookEvent } from "../src/index.ts";
-import type { InspectorAnswer, Mountable } from "../src/inspector/index.ts";
+import type { InspectorAnswer, Mountable } from "../src/tools/inspector/index.ts";
 import {
   answerTo,
   type Conversion,

@@ -10,7 +10,7 @@ import {
   type SourceEvents,
   type WebhookEvent,
 } from "../src/index.ts";
-import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/inspector/index.ts";
+import type { InspectorAnswer, InspectorRequest, JsonReading, Mountable } from "../src/tools/inspector/index.ts";
 import { endStream, jsonBody, readingUpTo } from "./inspector-io.ts";
 import {
   answerTo,

@@ -1,6 +1,6 @@
 /** Shared by the inspector's mounts: JSON bodies, and ending a stream. */
 import type { BodyReading, BodyResult } from "../src/index.ts";
-import type { JsonReading } from "../src/inspector/index.ts";
+import type { JsonReading } from "../src/tools/inspector/index.ts";
 
 const INVALID: JsonReading = { ok: false, reason: "invalid" };
 const EMPTY: JsonReading = { ok: false, reason: "empty" };

@@ -1,7 +1,7 @@
 /** The adapter for Next.js: app routes, pages API routes, and what a development reload needs. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SetupError, type SourceView } from "../src/index.ts";
-import type { Mountable } from "../src/inspector/index.ts";
+import type { Mountable } from "../src/tools/inspector/index.ts";
 import { logDrainFailure } from "./drain.ts";
 import { fetchInspector, fetchWebhook } from "./fetch.ts";
 import { checkWebhookOptions, type WebhookOptions } from "./mounting.ts";

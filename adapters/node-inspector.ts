@@ -1,7 +1,7 @@
 /** Converts a Node request for the inspector, and writes the inspector's answer to a Node response. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
-import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/inspector/index.ts";
+import type { InspectorAnswer, InspectorRequest, JsonReading } from "../src/tools/inspector/index.ts";
 import { endStream, jsonBody, jsonLeft, readingUpTo } from "./inspector-io.ts";
 import {
   boundTaking,

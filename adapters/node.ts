@@ -1,6 +1,6 @@
 /** The adapter for `node:http`. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Mountable } from "../src/inspector/index.ts";
+import type { Mountable } from "../src/tools/inspector/index.ts";
 import { answerTo, checkWebhookOptions, type WebhookOptions, type WebhookReceiver } from "./mounting.ts";
 import { sendInspectorAnswer, toInspectorRequest } from "./node-inspector.ts";
 import { convert, NodeAnswers } from "./node-io.ts";

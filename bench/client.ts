@@ -1,7 +1,8 @@
 /** The API client: what a call costs beside a bare `fetch` with the same body, and how many tokens a crowd asks for. */
-import { type Client, createClient, type SendRequest } from "../src/client/index.ts";
+
 import { silentLogger } from "../src/internal/logger.ts";
-import { createFakeClock } from "../src/testing/index.ts";
+import { type Client, createClient, type SendRequest } from "../src/messaging/client/index.ts";
+import { createFakeClock } from "../src/tools/testing/index.ts";
 import { median } from "../test/support/statistics.ts";
 import { type Child, startChild } from "./child.ts";
 import type { ClientServerQuestion } from "./client-server.ts";

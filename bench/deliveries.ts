@@ -1,7 +1,7 @@
 /** Deliveries as the service sends them, each another event, signed ahead of time. */
 import { randomBytes } from "node:crypto";
 import { signPayload } from "../src/index.ts";
-import { signedRequest } from "../src/testing/index.ts";
+import { signedRequest } from "../src/tools/testing/index.ts";
 
 export const SECRET = "benchmark-secret-of-32-characters";
 

@@ -5,7 +5,7 @@ import type { Effect } from "../src/inbox/store.ts";
 import { createReceiver, type WebhookEvent } from "../src/index.ts";
 import { silentLogger } from "../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../src/stores/postgres.ts";
-import { signedRequest } from "../src/testing/index.ts";
+import { signedRequest } from "../src/tools/testing/index.ts";
 import { startPostgres } from "../test/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { bodyOf, nextMessageId } from "./deliveries.ts";

@@ -3,7 +3,7 @@ import { Agent, request } from "node:http";
 import { setTimeout } from "node:timers/promises";
 import type { Browser } from "playwright-core";
 import { signPayload } from "../src/index.ts";
-import type { Overview } from "../src/inspector/index.ts";
+import type { Overview } from "../src/tools/inspector/index.ts";
 import { findChromium, launchChromium } from "../test/inspector/browser/support/chromium.ts";
 import {
   FIRST_ROW,

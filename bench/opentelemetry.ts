@@ -9,7 +9,7 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import { BasicTracerProvider, BatchSpanProcessor, type SpanExporter } from "@opentelemetry/sdk-trace-base";
 import type { Receiver } from "../src/index.ts";
-import { openTelemetry } from "../src/telemetry/index.ts";
+import { openTelemetry } from "../src/tools/telemetry/index.ts";
 
 type Done = (result: { code: number }) => void;
 

@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { Terminal } from "../src/cli/terminal.ts";
+import { Terminal } from "../src/tools/cli/terminal.ts";
 import { acceptGroup, sourceGroup } from "./accept.ts";
 import { cliGroup } from "./cli.ts";
 import { clientGroup } from "./client.ts";

@@ -18,7 +18,7 @@ import {
   verifySignature,
   type WebhookEvent,
 } from "../src/index.ts";
-import { stripe } from "../src/presets/index.ts";
+import { stripe } from "../src/sources/index.ts";
 import { memoryStore } from "../src/stores/memory.ts";
 import { postgresStore } from "../src/stores/postgres.ts";
 import { type SqliteDatabase, sqliteStore } from "../src/stores/sqlite.ts";

@@ -21,7 +21,10 @@ const entries = Object.entries(manifest.exports).flatMap(([entry, target]) => {
   const [source] = sources[`oncehook${entry.slice(1)}`];
   return [{ name: basename(target.default, ".js"), source }];
 });
-const command = Object.values(manifest.bin).map((file) => ({ name: basename(file, ".js"), source: "src/cli/main.ts" }));
+const command = Object.values(manifest.bin).map((file) => ({
+  name: basename(file, ".js"),
+  source: "src/tools/cli/main.ts",
+}));
 
 const peers = Object.keys(manifest.peerDependencies);
 const isPeer = (id) => peers.some((peer) => id === peer || id.startsWith(`${peer}/`));

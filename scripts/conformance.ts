@@ -16,7 +16,7 @@ export interface ConformanceRow {
 }
 
 /** The receiver's rules are tested all over; the published contract suites hold tests as well, which test/ calls. */
-const ANYWHERE = ["test", "src/testing"];
+const ANYWHERE = ["test", "src/tools/testing"];
 /** A rule of the service is shown by the emulator: a receiver or a client that agrees with it shows nothing. */
 const AT_THE_EMULATOR = ["test/emulator", "test/proofs/end-to-end"];
 /** A rule of the client, by what uses it. */

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Browser, Page } from "playwright-core";
-import { fixtures, incomingOf, lifecycle, seededRandom, signedRequest } from "../src/testing/index.ts";
+import { fixtures, incomingOf, lifecycle, seededRandom, signedRequest } from "../src/tools/testing/index.ts";
 import { launchChromium } from "../test/inspector/browser/support/chromium.ts";
 import { type Desk, openDesk } from "../test/inspector/browser/support/desk.ts";
 import { refuseSome } from "../test/inspector/browser/support/scene.ts";

@@ -1,7 +1,7 @@
 /** `npm run openapi`: writes docs/openapi.json from the sources, and docs/emulator-api.md, the same to read. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openApiDocument } from "../src/emulator/openapi/document.ts";
+import { openApiDocument } from "../src/messaging/emulator/openapi/document.ts";
 import { table } from "./docs/table.ts";
 
 /** What the page reads of an operation. */

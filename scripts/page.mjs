@@ -7,7 +7,7 @@ import { transform } from "lightningcss";
 import { rolldown } from "rolldown";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const source = join(root, "src/inspector/page");
+const source = join(root, "src/tools/inspector/page");
 /** Later rules win, so the order counts. */
 const STYLES = ["style.css", "views.css"];
 

@@ -7,7 +7,7 @@ import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import ts from "@typescript/typescript6";
 import type { Command } from "commander";
-import { program } from "../src/cli/program.ts";
+import { program } from "../src/tools/cli/program.ts";
 import { table } from "./docs/table.ts";
 
 const FOLDER = "docs/reference";

@@ -3,7 +3,6 @@ import { SetupError } from "./errors.ts";
 import { systemClock } from "./internal/clock.ts";
 import { type Logger, loggerOption } from "./internal/logger.ts";
 import { invalidOption, isRecord, refuseUnknownOptions } from "./internal/options.ts";
-import { alertRoute } from "./post-alert.ts";
 import { type Inbox, openPlainInbox, type PlainInboxOptions } from "./receiver/open-inbox.ts";
 import {
   COMMON_OPTIONS,
@@ -12,6 +11,7 @@ import {
   type ResolvedReceiverOptions,
   resolveReceiverOptions,
 } from "./receiver/options.ts";
+import { alertRoute } from "./receiver/post-alert.ts";
 import {
   Receiver as AnyReceiver,
   SourcesReceiver as AnySourcesReceiver,
@@ -20,20 +20,20 @@ import {
   type SourcesEvents,
 } from "./receiver/receiver.ts";
 import { type UnverifiedWebhook, type VerifiedRequestOf, verifierOf } from "./receiver/verifier.ts";
-import { type GapWait, gapWaitPolicy } from "./service/gap-wait.ts";
-import type { Keyring, KeyringProvider } from "./service/keyring.ts";
+import { checkEntryName } from "./sources/define-source.ts";
+import { type GapWait, gapWaitPolicy } from "./sources/messaging/gap-wait.ts";
+import type { Keyring, KeyringProvider } from "./sources/messaging/keyring.ts";
 import {
   checkSecretsGiven,
   maxBodyBytesOption,
   resolveServiceOptions,
   SERVICE_OPTIONS,
   type ServiceOptions,
-} from "./service/options.ts";
-import type { SecretStore } from "./service/secret-store.ts";
-import { connectService, type ServiceEvents, serviceReader, serviceSource } from "./service/source.ts";
-import type { KnownEventType, WebhookEvent } from "./service/types.ts";
-import { resolvePolicy, type VerifyOptions } from "./service/verify-signature.ts";
-import { checkEntryName } from "./sources/define-source.ts";
+} from "./sources/messaging/options.ts";
+import type { SecretStore } from "./sources/messaging/secret-store.ts";
+import { connectService, type ServiceEvents, serviceReader, serviceSource } from "./sources/messaging/source.ts";
+import type { KnownEventType, WebhookEvent } from "./sources/messaging/types.ts";
+import { resolvePolicy, type VerifyOptions } from "./sources/messaging/verify-signature.ts";
 import type { SourceEvents, WebhookSource } from "./sources/source.ts";
 
 export type { ServiceEvents };

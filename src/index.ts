@@ -95,8 +95,11 @@ export type { RetentionOptions } from "./receiver/options.ts";
 export type { Health, HealthDetails, HealthReason, SourceView, StopOptions } from "./receiver/receiver.ts";
 export type { UnverifiedWebhook, VerifiedRequestOf } from "./receiver/verifier.ts";
 export type { MessageRef, WaitOptions } from "./receiver/wait-for.ts";
-export type { GapWait } from "./service/gap-wait.ts";
-export type { Keyring, KeyringProvider, KindKeyring, SecretSet, Slot } from "./service/keyring.ts";
+export type { EventFilter } from "./sources/filter.ts";
+export type { HeaderSource, Kept } from "./sources/headers.ts";
+export type { KeyringContext } from "./sources/keyring-provider.ts";
+export type { GapWait } from "./sources/messaging/gap-wait.ts";
+export type { Keyring, KeyringProvider, KindKeyring, SecretSet, Slot } from "./sources/messaging/keyring.ts";
 export {
   eventIdentity,
   isKnownEvent,
@@ -105,19 +108,16 @@ export {
   type ParseFailureCode,
   type ParseResult,
   parseEvent,
-} from "./service/parse.ts";
-export type { PreviousSecret, Secret } from "./service/secret.ts";
+} from "./sources/messaging/parse.ts";
+export type { PreviousSecret, Secret } from "./sources/messaging/secret.ts";
 export {
   SIGNATURE_HEADER,
   type SignatureHeaders,
   type SignOptions,
   signPayload,
   TIMESTAMP_HEADER,
-} from "./service/sign.ts";
-export type * from "./service/types.ts";
-export type { TimestampFormat, Tolerance } from "./service/verify.ts";
-export { type VerifyOptions, type VerifyResult, verifySignature } from "./service/verify-signature.ts";
-export type { EventFilter } from "./sources/filter.ts";
-export type { HeaderSource, Kept } from "./sources/headers.ts";
-export type { KeyringContext } from "./sources/keyring-provider.ts";
+} from "./sources/messaging/sign.ts";
+export type * from "./sources/messaging/types.ts";
+export type { TimestampFormat, Tolerance } from "./sources/messaging/verify.ts";
+export { type VerifyOptions, type VerifyResult, verifySignature } from "./sources/messaging/verify-signature.ts";
 export type { SourceEvents, WebhookSource } from "./sources/source.ts";

@@ -65,7 +65,7 @@ export function shipped(project: Project): readonly SourceFile[] {
 }
 
 /** The inspector's page: the only sources that run in a browser. */
-export const PAGE = "src/inspector/page/";
+export const PAGE = "src/tools/inspector/page/";
 
 /** The sources that run in Node.js. */
 export function onServer(project: Project): readonly SourceFile[] {

@@ -22,58 +22,60 @@ const LEVELS: readonly (readonly string[])[] = [
   ["src/internal/"],
   ["src/inbox/"],
   ["src/sources/"],
-  ["src/service/"],
-  ["src/presets/", "src/receiver/", "src/emulator/", "src/client/"],
-  ["src/rotation/", "src/post-alert.ts"],
+  ["src/sources/messaging/"],
+  ["src/sources/", "src/receiver/", "src/messaging/emulator/", "src/messaging/client/"],
+  ["src/messaging/rotation/", "src/receiver/post-alert.ts"],
   ["src/stores/", "src/create.ts"],
   ["src/index.ts"],
-  ["src/inspector/"],
-  ["src/testing/", "src/forward/", "src/telemetry/", "adapters/"],
+  ["src/tools/inspector/"],
+  ["src/tools/testing/", "src/tools/forward/", "src/tools/telemetry/", "adapters/"],
   ["test/contracts/"],
-  ["src/cli/"],
+  ["src/tools/cli/"],
 ];
 
 /** Dependencies with more than one home: what two sides of the wire check, each checks by itself. */
-const HOMES: Readonly<Record<string, readonly string[]>> = { zod: ["src/service/", "src/emulator/", "src/client/"] };
+const HOMES: Readonly<Record<string, readonly string[]>> = {
+  zod: ["src/sources/messaging/", "src/messaging/emulator/", "src/messaging/client/"],
+};
 
 /** Who may know the messaging service: the rest speaks of entries, lanes and identities. A folder, or a file. */
 const KNOWS_SERVICE: readonly string[] = [
-  "src/service/",
+  "src/sources/messaging/",
   // What users see of it, and what makes it the default.
   "src/index.ts",
   "src/create.ts",
   // Signs alerts as the service signs.
-  "src/post-alert.ts",
-  "src/presets/index.ts",
+  "src/receiver/post-alert.ts",
+  "src/sources/index.ts",
   // The other side of the wire, and its secrets.
-  "src/client/",
-  "src/emulator/",
-  "src/rotation/",
+  "src/messaging/client/",
+  "src/messaging/emulator/",
+  "src/messaging/rotation/",
   "src/stores/sealed-secrets.ts",
   "src/stores/sqlite/secrets.ts",
   "src/stores/postgres/secrets.ts",
   // Events of the service for tests, and events passed on.
-  "src/testing/",
+  "src/tools/testing/",
   "test/contracts/",
-  "src/forward/",
+  "src/tools/forward/",
   // Commands about it.
-  "src/cli/doctor/",
-  "src/cli/verify/",
-  "src/cli/listen-run.ts",
-  "src/cli/secrets.ts",
-  "src/cli/send.ts",
-  "src/cli/trigger-events.ts",
+  "src/tools/cli/doctor/",
+  "src/tools/cli/verify/",
+  "src/tools/cli/listen-run.ts",
+  "src/tools/cli/secrets.ts",
+  "src/tools/cli/send.ts",
+  "src/tools/cli/trigger-events.ts",
   // Which events end a message.
-  "src/cli/inbox/reads.ts",
-  "src/inspector/drawing.ts",
-  "src/telemetry/measuring.ts",
+  "src/tools/cli/inbox/reads.ts",
+  "src/tools/inspector/drawing.ts",
+  "src/tools/telemetry/measuring.ts",
 ];
 
 /** The client and the emulator are the other side of the wire. */
-const NO_INBOX: readonly string[] = ["src/client/", "src/emulator/"];
+const NO_INBOX: readonly string[] = ["src/messaging/client/", "src/messaging/emulator/"];
 
 /** The only room that speaks to a terminal. */
-const TERMINAL = "src/cli/";
+const TERMINAL = "src/tools/cli/";
 
 const CLOCK = "src/internal/clock.ts";
 /** Lines. A file is what one person opens to change one thing: long ones are looked at, only very long ones fail. */
@@ -123,7 +125,7 @@ const serviceAlone: Rule = {
         const target = targetOf(file, specifier);
         if (target === undefined) continue;
         count += 1;
-        if (target.startsWith("src/service/") && !isIn(KNOWS_SERVICE, file.path))
+        if (target.startsWith("src/sources/messaging/") && !isIn(KNOWS_SERVICE, file.path))
           problems.push(`${file.path} imports ${target}, which is about the messaging service`);
         if (/^src\/(?:inbox|receiver|stores)\//.test(target) && isIn(NO_INBOX, file.path))
           problems.push(`${file.path} imports ${target} from the other side of the wire`);

@@ -1,9 +1,9 @@
 /** The tables of docs/emulator.md that come from the sources. */
 import { z } from "zod";
-import { CONTROL_ROUTES } from "../../src/emulator/control/routes.ts";
-import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/plan.ts";
-import { MAGIC_ZIP_UPSTREAM } from "../../src/emulator/routes/numbers.ts";
-import { READINGS, type Reading } from "../../src/emulator/unspecified.ts";
+import { CONTROL_ROUTES } from "../../src/messaging/emulator/control/routes.ts";
+import { MAGIC_RECIPIENTS } from "../../src/messaging/emulator/messages/plan.ts";
+import { MAGIC_ZIP_UPSTREAM } from "../../src/messaging/emulator/routes/numbers.ts";
+import { READINGS, type Reading } from "../../src/messaging/emulator/unspecified.ts";
 import { table } from "./table.ts";
 
 /** By the name in their markers: `<!-- table: readings -->`. */

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
+import { createEmulator, type Emulator } from "../../src/messaging/emulator/index.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import type { Example } from "./blocks.ts";
 

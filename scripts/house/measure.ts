@@ -14,7 +14,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { program } from "../../src/cli/program.ts";
+import { program } from "../../src/tools/cli/program.ts";
 import { readProject } from "../architecture/project.ts";
 import { sumsOf } from "./lines.ts";
 import { type Ran, type WrittenFunction, writtenFunctions } from "./ran.ts";

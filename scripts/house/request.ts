@@ -14,7 +14,7 @@ import type { InboxStore } from "../../src/inbox/store.ts";
 import { createReceiver } from "../../src/index.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { fixtures, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+import { fixtures, signedRequest, TEST_SECRET } from "../../src/tools/testing/index.ts";
 import type { Ran } from "./ran.ts";
 
 /** The first ones prepare statements and start timers. */

@@ -6,7 +6,7 @@ import { octal, ownerProblem } from "../internal/file-owner.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
 import { atFirstUse } from "../internal/process.ts";
-import { type SecretEncoding, secretEncodingOption } from "../service/secret.ts";
+import { type SecretEncoding, secretEncodingOption } from "../sources/messaging/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -19,8 +19,8 @@ import {
   slotsFromText,
   slotsToText,
   unreadable,
-} from "../service/secret-store.ts";
-import type { WebhookKind } from "../service/webhook-kind.ts";
+} from "../sources/messaging/secret-store.ts";
+import type { WebhookKind } from "../sources/messaging/webhook-kind.ts";
 
 /** Either a key file or your own sealing: secrets are never stored in plain text. */
 export type SealedWith =

@@ -10,7 +10,7 @@ import { captureRawBody, expressInspector, expressVerify, expressWebhook } from 
 import type { FastifyInspectorOptions } from "../../adapters/fastify.ts";
 import { nodeInspector } from "../../adapters/node.ts";
 import { signPayload } from "../../src/index.ts";
-import { createInspector } from "../../src/inspector/index.ts";
+import { createInspector } from "../../src/tools/inspector/index.ts";
 import { adapterContract } from "../contracts/adapter.ts";
 import type { MakeAdapterServer, MakeInspectorServer } from "../contracts/adapter-bench.ts";
 import { openSocket, requestBytes } from "../contracts/adapter-bench.ts";

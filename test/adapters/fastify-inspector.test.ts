@@ -5,7 +5,7 @@ import Fastify, { type FastifyRequest } from "fastify";
 import { describe, expect, it, onTestFinished, test } from "vitest";
 import { expressInspector } from "../../adapters/express.ts";
 import { type FastifyInspectorOptions, fastifyInspector } from "../../adapters/fastify.ts";
-import { createInspector } from "../../src/inspector/index.ts";
+import { createInspector } from "../../src/tools/inspector/index.ts";
 import type { MakeInspectorServer } from "../contracts/adapter-bench.ts";
 import { inspectorAdapterContract } from "../contracts/inspector-adapter.ts";
 import { inspectorAt } from "./inspectors.ts";

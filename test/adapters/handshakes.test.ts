@@ -6,9 +6,9 @@ import { expressVerify, expressWebhook } from "../../adapters/express.ts";
 import { fetchWebhook } from "../../adapters/fetch.ts";
 import { createReceiver, type SourceEvents, type WebhookSource } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { type defineSource, hmacSource, isSameSecret, slack } from "../../src/presets/index.ts";
+import { type defineSource, hmacSource, isSameSecret, slack } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { fixtures, type SignedRequest, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { fixtures, type SignedRequest, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { serve } from "./serving.ts";
 import { ADAPTERS } from "./source-cases.ts";
 

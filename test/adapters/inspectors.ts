@@ -1,7 +1,7 @@
 /** Something to mount where a test needs no whole inspector. */
 
-import type { InspectorRequest, Mountable } from "../../src/inspector/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import type { InspectorRequest, Mountable } from "../../src/tools/inspector/index.ts";
 
 /** It answers 200 with what `tell` says of a request, and keeps the requests. */
 export function inspectorAt<Native>(

@@ -3,7 +3,7 @@ import type { RequestListener } from "node:http";
 import { onTestFinished } from "vitest";
 import { createReceiver, type Receiver, type ReceiverOptions } from "../../src/index.ts";
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
-import { signPayload } from "../../src/service/sign.ts";
+import { signPayload } from "../../src/sources/messaging/sign.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { eventBody } from "../contracts/adapter-bench.ts";
 import { serve } from "./serving.ts";

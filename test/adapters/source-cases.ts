@@ -21,8 +21,8 @@ import {
   standardWebhooks,
   stripe,
   twilio,
-} from "../../src/presets/index.ts";
-import { fixtures, type SignedRequest, signedRequest, TEST_SECRETS, tampered } from "../../src/testing/index.ts";
+} from "../../src/sources/index.ts";
+import { fixtures, type SignedRequest, signedRequest, TEST_SECRETS, tampered } from "../../src/tools/testing/index.ts";
 import { bridge } from "./fetch-bridge.ts";
 import { serve } from "./serving.ts";
 

@@ -8,10 +8,10 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { expressVerify } from "../../adapters/express.ts";
 import { fastifyVerify } from "../../adapters/fastify.ts";
 import { fetchVerify } from "../../adapters/fetch.ts";
-import { stripe } from "../../src/presets/index.ts";
+import { stripe } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { fixtures, signedRequest, TEST_SECRETS, tampered } from "../../src/testing/index.ts";
+import { fixtures, signedRequest, TEST_SECRETS, tampered } from "../../src/tools/testing/index.ts";
 import { serve } from "./serving.ts";
 import { sourceCases } from "./source-cases.ts";
 

@@ -15,9 +15,15 @@ import {
   standardWebhooks,
   stripe,
   twilio,
-} from "../../src/presets/index.ts";
+} from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { fixtures, incomingOf, type SignedRequest, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import {
+  fixtures,
+  incomingOf,
+  type SignedRequest,
+  signedRequest,
+  TEST_SECRETS,
+} from "../../src/tools/testing/index.ts";
 import { openSocket, requestBytes } from "../contracts/adapter-bench.ts";
 import { ADAPTERS } from "./source-cases.ts";
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { fetchVerify, fetchWebhook } from "../../adapters/fetch.ts";
 import { signPayload } from "../../src/index.ts";
-import { fixtures } from "../../src/testing/fixtures.ts";
+import { fixtures } from "../../src/tools/testing/fixtures.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "./receivers.ts";
 
 const URL_OF = "https://acme.example.com/sms";

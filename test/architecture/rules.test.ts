@@ -22,7 +22,7 @@ const sound = {
   "adapters/express.ts": '/** E. */\nimport type { Request } from "express";\nexport type R = Request;\n',
   "src/internal/other.ts":
     "/** O. */\nclass Fake {\n  setTimeout(callback: () => void, ms: number): Timer {}\n}\nclock.setTimeout(wake, 5);\n",
-  "src/inspector/page/main.tsx":
+  "src/tools/inspector/page/main.tsx":
     '/** P. */\nimport { render } from "preact";\nimport type { A } from "../api.ts";\nimport { c } from "./c.ts";\nrender(c);\n',
   "examples/express/server.ts": '/** S. */\nimport "oncehook";\n',
 };
@@ -34,8 +34,11 @@ const breaches: Record<
 > = {
   "imports lead to a lower level or stay in their room": [
     { texts: { "src/inbox/b.ts": '/** B. */\nimport "../receiver/a.ts";' }, says: /higher level/ },
-    { texts: { "src/client/b.ts": '/** B. */\nexport * from "../emulator/c.ts";' }, says: /beside its own/ },
-    { texts: { "src/emulator/b.ts": '/** B. */\nexport * from "../receiver/c.ts";' }, says: /beside its own/ },
+    { texts: { "src/messaging/client/b.ts": '/** B. */\nexport * from "../emulator/c.ts";' }, says: /beside its own/ },
+    {
+      texts: { "src/messaging/emulator/b.ts": '/** B. */\nexport * from "../receiver/c.ts";' },
+      says: /beside its own/,
+    },
     { texts: { "src/other/b.ts": "/** B. */" }, says: /no room/ },
   ],
   "only the service's own rooms know the messaging service, and they no inbox": [
@@ -43,7 +46,7 @@ const breaches: Record<
       texts: { "src/receiver/b.ts": '/** B. */\nimport type { c } from "../service/c.ts";' },
       says: /messaging service/,
     },
-    { texts: { "src/emulator/b.ts": '/** B. */\nexport * from "../inbox/c.ts";' }, says: /other side/ },
+    { texts: { "src/messaging/emulator/b.ts": '/** B. */\nexport * from "../inbox/c.ts";' }, says: /other side/ },
   ],
   "no file imports itself in a circle": [
     {
@@ -54,7 +57,7 @@ const breaches: Record<
   "a framework or driver appears in one file, a dependency in its rooms": [
     { texts: { "adapters/node.ts": 'const peer = await import("express");' }, says: /express is in 2 places/ },
     {
-      texts: { "src/inbox/b.ts": 'import "zod/mini";', "src/service/b.ts": 'import "zod";' },
+      texts: { "src/inbox/b.ts": 'import "zod/mini";', "src/sources/messaging/b.ts": 'import "zod";' },
       says: /zod is in 3 places/,
     },
   ],
@@ -85,13 +88,16 @@ const breaches: Record<
   ],
   "the inspector's page runs no server code, and the server no code of the page": [
     {
-      texts: { "src/inspector/page/b.tsx": 'import { z } from "../api.ts";' },
+      texts: { "src/tools/inspector/page/b.tsx": 'import { z } from "../api.ts";' },
       says: /b.tsx imports src\/inspector\/api.ts/,
     },
-    { texts: { "src/inspector/page/b.tsx": 'import { z } from "zod";' }, says: /b.tsx imports zod/ },
-    { texts: { "src/inspector/page/b.tsx": 'import { join } from "node:path";' }, says: /b.tsx imports node:path/ },
+    { texts: { "src/tools/inspector/page/b.tsx": 'import { z } from "zod";' }, says: /b.tsx imports zod/ },
     {
-      texts: { "src/inspector/b.ts": 'import { c } from "./page/c.ts";' },
+      texts: { "src/tools/inspector/page/b.tsx": 'import { join } from "node:path";' },
+      says: /b.tsx imports node:path/,
+    },
+    {
+      texts: { "src/tools/inspector/b.ts": 'import { c } from "./page/c.ts";' },
       says: /b.ts imports src\/inspector\/page\/c.ts/,
     },
   ],

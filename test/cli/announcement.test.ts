@@ -1,7 +1,7 @@
 /** What is printed once the emulator listens. */
 import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { announcementHints, announcementLine, announcementText } from "../../src/cli/emulator.ts";
+import { announcementHints, announcementLine, announcementText } from "../../src/tools/cli/emulator.ts";
 import { start } from "../emulator/support.ts";
 
 describe("announcementLine()", () => {

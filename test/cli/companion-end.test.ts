@@ -1,8 +1,8 @@
 /** The command beside the emulator, in this process: how its end is reported, and how long what it left may take. */
 import { describe, expect, it } from "vitest";
-import { startCompanion } from "../../src/cli/emulator.ts";
-import { codeOf } from "../../src/cli/exit.ts";
 import { systemClock } from "../../src/internal/clock.ts";
+import { startCompanion } from "../../src/tools/cli/emulator.ts";
+import { codeOf } from "../../src/tools/cli/exit.ts";
 
 describe("startCompanion()", () => {
   it.each([

@@ -4,10 +4,16 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Command } from "commander";
 import { afterAll, describe, expect, it, vi } from "vitest";
-import { addEmulatorFlags, type EmulatorInput, emulatorInput, FLAGS, flagOf } from "../../src/cli/emulator-options.ts";
-import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
-import { settingsFrom } from "../../src/emulator/options.ts";
 import { SetupError } from "../../src/errors.ts";
+import { createEmulator, type EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { settingsFrom } from "../../src/messaging/emulator/options.ts";
+import {
+  addEmulatorFlags,
+  type EmulatorInput,
+  emulatorInput,
+  FLAGS,
+  flagOf,
+} from "../../src/tools/cli/emulator-options.ts";
 
 function read(...argv: string[]): EmulatorInput {
   const command = addEmulatorFlags(new Command("emulator"))

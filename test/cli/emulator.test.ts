@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { emulatorCommand } from "../../src/cli/emulator.ts";
+import { emulatorCommand } from "../../src/tools/cli/emulator.ts";
 import { runHere } from "./here.ts";
 import { newFolder, newServer, startHanging } from "./place.ts";
 import { type Announced, COMMAND, Running, runToEnd } from "./running.ts";

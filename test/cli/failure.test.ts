@@ -1,9 +1,9 @@
 /** What a command says at its end, and with which code, for each kind of error. */
 import { CommanderError } from "commander";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { CommandError, endingOf, FAILURE, leaveUntaken, USAGE_MISTAKE } from "../../src/cli/exit.ts";
 import { OncehookError, SetupError } from "../../src/errors.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import { CommandError, endingOf, FAILURE, leaveUntaken, USAGE_MISTAKE } from "../../src/tools/cli/exit.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 
 describe("endingOf()", () => {
   it.each([

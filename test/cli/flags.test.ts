@@ -1,6 +1,6 @@
 /** What flags' values may look like. */
 import { describe, expect, it } from "vitest";
-import { duration, instant, wholeNumber } from "../../src/cli/flags.ts";
+import { duration, instant, wholeNumber } from "../../src/tools/cli/flags.ts";
 
 describe("duration()", () => {
   it.each([

@@ -1,11 +1,11 @@
 /** The help of the commands for captured requests, for deliveries and sends by hand, for the inspector and the receiver without code. */
 import type { Command } from "commander";
 import { describe, expect, it } from "vitest";
-import { inspectCommand } from "../../src/cli/inspect.ts";
-import { listenCommand } from "../../src/cli/listen.ts";
-import { sendCommand } from "../../src/cli/send.ts";
-import { triggerCommand } from "../../src/cli/trigger.ts";
-import { verifyCommand } from "../../src/cli/verify/command.ts";
+import { inspectCommand } from "../../src/tools/cli/inspect.ts";
+import { listenCommand } from "../../src/tools/cli/listen.ts";
+import { sendCommand } from "../../src/tools/cli/send.ts";
+import { triggerCommand } from "../../src/tools/cli/trigger.ts";
+import { verifyCommand } from "../../src/tools/cli/verify/command.ts";
 
 function helpOf(command: Command): string {
   let text = "";

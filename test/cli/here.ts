@@ -1,7 +1,7 @@
 /** A command in this process: what it prints and its exit code, without the start of another one. */
 import type { Command } from "commander";
 import { vi } from "vitest";
-import { endingOf } from "../../src/cli/exit.ts";
+import { endingOf } from "../../src/tools/cli/exit.ts";
 
 export interface HereExit {
   readonly code: number;

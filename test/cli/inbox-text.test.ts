@@ -3,9 +3,9 @@
 import { hash } from "node:crypto";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { inboxCommand } from "../../src/cli/inbox/command.ts";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { Lease, Settle } from "../../src/inbox/store.ts";
+import { inboxCommand } from "../../src/tools/cli/inbox/command.ts";
 import { turn } from "../stores/sqlite-turns.ts";
 import { rowsOf, runHere } from "./here.ts";
 import { filledInbox, inbox, inStore, newInbox, printed } from "./inbox-own.ts";

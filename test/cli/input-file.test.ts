@@ -2,7 +2,7 @@
 import { tmpdir } from "node:os";
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { bytesOfFile, bytesOfStream, textOfBytes } from "../../src/cli/input.ts";
+import { bytesOfFile, bytesOfStream, textOfBytes } from "../../src/tools/cli/input.ts";
 import { newFile } from "./place.ts";
 
 const READING = { name: "it", mostBytes: 1024 };

@@ -1,10 +1,10 @@
 /** What `oncehook listen` prints of an event. */
 import { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { EventPrinter, handledShape, handledText, type PrintContext } from "../../src/cli/listen-run.ts";
 import type { WebhookEvent } from "../../src/index.ts";
-import { SERVICE_SHOWS } from "../../src/service/source.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import { SERVICE_SHOWS } from "../../src/sources/messaging/source.ts";
+import { EventPrinter, handledShape, handledText, type PrintContext } from "../../src/tools/cli/listen-run.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { deferred, memoryBench } from "../receiver/bench.ts";
 
 const MASKED = { reveal: false, shows: SERVICE_SHOWS };

@@ -1,11 +1,11 @@
 /** The server of `oncehook listen`: its routes, what a supervisor is told, and where it cannot listen. */
 import { afterEach, describe, expect, it } from "vitest";
-import { type Serving, serve } from "../../src/cli/listen-run.ts";
 import { createReceiver, type Receiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
-import { fixtures } from "../../src/testing/fixtures.ts";
+import { type Serving, serve } from "../../src/tools/cli/listen-run.ts";
+import { signedRequest, TEST_SECRET } from "../../src/tools/testing/deliver.ts";
+import { fixtures } from "../../src/tools/testing/fixtures.ts";
 
 const open: { readonly serving: Serving; readonly receiver: Receiver<never> }[] = [];
 

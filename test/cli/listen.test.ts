@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openInbox } from "../../src/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { fixtures, signedRequest } from "../../src/testing/index.ts";
+import { fixtures, signedRequest } from "../../src/tools/testing/index.ts";
 import { startApplication } from "../forward/http-application.ts";
 import { newInboxFile } from "../receiver/bench.ts";
 import { leavePending, outboundEvent } from "./inbox-place.ts";

@@ -1,7 +1,7 @@
 /** `oncehook listen`, as a process or in this one, and what is delivered to it. */
 import { expect, vi } from "vitest";
-import { listenCommand } from "../../src/cli/listen.ts";
 import { signPayload } from "../../src/index.ts";
+import { listenCommand } from "../../src/tools/cli/listen.ts";
 import { runHere } from "./here.ts";
 import { Running } from "./running.ts";
 

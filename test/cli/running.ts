@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import type { Fixtures } from "../../src/emulator/index.ts";
+import type { Fixtures } from "../../src/messaging/emulator/index.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MANIFEST: { version: string; bin: { oncehook: string } } = JSON.parse(

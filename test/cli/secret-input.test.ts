@@ -1,8 +1,8 @@
 /** Where commands take their secrets from. */
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { givenSecret, neededSecret, WEBHOOK_SECRET } from "../../src/cli/input.ts";
-import { Terminal } from "../../src/cli/terminal.ts";
+import { givenSecret, neededSecret, WEBHOOK_SECRET } from "../../src/tools/cli/input.ts";
+import { Terminal } from "../../src/tools/cli/terminal.ts";
 import { newFile } from "./place.ts";
 
 class Notes extends Terminal {

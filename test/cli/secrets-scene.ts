@@ -2,10 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { Command } from "commander";
 import { expect, onTestFinished } from "vitest";
-import { secretsCommand } from "../../src/cli/secrets.ts";
-import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import type { SecretStore } from "../../src/service/secret-store.ts";
+import { createEmulator, type EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import type { SecretStore } from "../../src/sources/messaging/secret-store.ts";
+import { secretsCommand } from "../../src/tools/cli/secrets.ts";
 import { type HereExit, rowsOf, runHere } from "./here.ts";
 import { newFile } from "./place.ts";
 

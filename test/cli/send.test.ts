@@ -1,8 +1,8 @@
 /** `oncehook send` against the emulated service. */
 import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { sendCommand } from "../../src/cli/send.ts";
-import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
+import { createEmulator, type EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { sendCommand } from "../../src/tools/cli/send.ts";
 import { runHere } from "./here.ts";
 import { newFile, newServer, startHanging } from "./place.ts";
 import { Running } from "./running.ts";

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { httpPublisher } from "../../src/forward/index.ts";
-import { messageOf } from "../../src/forward/publisher.ts";
 import type { KnownEvent } from "../../src/index.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import { httpPublisher } from "../../src/tools/forward/index.ts";
+import { messageOf } from "../../src/tools/forward/publisher.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { feedSidecar, problemsOf } from "../proofs/sidecar-feeding.ts";
 import { PythonApplication, pythonIsMissing } from "./python-application.ts";
 

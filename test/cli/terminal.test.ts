@@ -1,7 +1,7 @@
 /** How results and progress are written. */
 import { describe, expect, it, vi } from "vitest";
-import { barText, jsonLine, Terminal, tableText, unwritten } from "../../src/cli/terminal.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { barText, jsonLine, Terminal, tableText, unwritten } from "../../src/tools/cli/terminal.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 describe("tableText()", () => {
   it("pads each column to its longest cell, and no line's end", () => {

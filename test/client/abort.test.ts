@@ -1,8 +1,8 @@
 /** A caller's signal: when it ends a call, and what it leaves to the other calls. */
 import { getEventListeners } from "node:events";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { AbortedError, ConnectionError } from "../../src/client/index.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import { AbortedError, ConnectionError } from "../../src/messaging/client/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { SMS } from "./operations.ts";
 import {
   failureOf,

@@ -1,7 +1,7 @@
 /** An answer without end must not fill the memory: so many bytes are read of it, and no more. */
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { ConnectionError } from "../../src/client/index.ts";
+import { ConnectionError } from "../../src/messaging/client/index.ts";
 import { type Answerer, failureOf, startClient, startServer, startTokens } from "./support.ts";
 
 const LONGEST = 32 * 1024 * 1024;

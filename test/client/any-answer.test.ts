@@ -2,7 +2,9 @@
 import { inspect } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { maskedReason } from "../../src/client/answers.ts";
+import type { Clock } from "../../src/internal/clock.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
+import { maskedReason } from "../../src/messaging/client/answers.ts";
 import {
   ApiError,
   type Client,
@@ -14,10 +16,8 @@ import {
   type SendResult,
   ServiceError,
   TimeoutError,
-} from "../../src/client/index.ts";
-import type { Clock } from "../../src/internal/clock.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+} from "../../src/messaging/client/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { sized } from "../setup/form.ts";
 import { leastAnswers, OPERATIONS, type Operation } from "./operations.ts";
 import { tokenBody } from "./support.ts";

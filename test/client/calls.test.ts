@@ -1,5 +1,6 @@
 /** What a call of the client is, what it sends, and what one call may want otherwise than its client. */
 import { describe, expect, it, onTestFinished } from "vitest";
+import { VERSION } from "../../src/internal/package.ts";
 import {
   ApiError,
   type Call,
@@ -8,8 +9,7 @@ import {
   ResponseValidationError,
   ServerError,
   TimeoutError,
-} from "../../src/client/index.ts";
-import { VERSION } from "../../src/internal/package.ts";
+} from "../../src/messaging/client/index.ts";
 import { RECIPIENT, SMS } from "./operations.ts";
 import { failureOf, SEND_PATH, startClient, startServer, WHOAMI_PATH } from "./support.ts";
 

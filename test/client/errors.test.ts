@@ -1,6 +1,8 @@
 /** What a call ends in that does not succeed: which error, with which facts, and nothing in it that was sent. */
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
+import { OncehookError } from "../../src/errors.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 import {
   ApiError,
   type ClientOptions,
@@ -17,10 +19,8 @@ import {
   UnauthorizedError,
   UnknownApiError,
   UpstreamError,
-} from "../../src/client/index.ts";
-import { OncehookError } from "../../src/errors.ts";
-import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+} from "../../src/messaging/client/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { RECIPIENT, SMS } from "./operations.ts";
 import { type Answer, failureOf, type Step, startClient, startServer } from "./support.ts";
 

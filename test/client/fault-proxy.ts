@@ -10,7 +10,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { buffer } from "node:stream/consumers";
-import { seededFraction } from "../../src/emulator/clock.ts";
+import { seededFraction } from "../../src/messaging/emulator/clock.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 /** What can happen to a request. "After" means that the service did what was asked, and the client is not told. */

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type RequestNotice, type ResponseNotice, type RetryNotice, ServerError } from "../../src/client/index.ts";
+import {
+  type RequestNotice,
+  type ResponseNotice,
+  type RetryNotice,
+  ServerError,
+} from "../../src/messaging/client/index.ts";
 import { SMS } from "./operations.ts";
 import { failureOf, fault, SEND_PATH, startClient, startServer, TOKEN_PATH, WHOAMI_PATH } from "./support.ts";
 

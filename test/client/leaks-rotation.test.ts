@@ -1,8 +1,8 @@
 /** No webhook secret in anything that a rotation tells: its result, its errors, its log, and the client's. */
 import { describe, expect, it } from "vitest";
-import { createClient } from "../../src/client/index.ts";
-import type { EmulatorOptions } from "../../src/emulator/index.ts";
-import { rotateSecret, rotationStatus } from "../../src/rotation/index.ts";
+import { createClient } from "../../src/messaging/client/index.ts";
+import type { EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { rotateSecret, rotationStatus } from "../../src/messaging/rotation/index.ts";
 import {
   FIRST_SECRET,
   type Setting,

@@ -1,7 +1,7 @@
 /** Marked values that nobody may be told, in all their spellings; all that a client tells; and services that repeat what they were sent. */
 import { inspect } from "node:util";
-import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
 import type { Logger } from "../../src/internal/logger.ts";
+import { type Client, type ClientOptions, createClient } from "../../src/messaging/client/index.ts";
 import { config, leastAnswers, number } from "./operations.ts";
 import { TOKEN_PATH, tokenBody } from "./support.ts";
 

@@ -1,7 +1,7 @@
 /** No secret, token, number or text in anything that the client tells: log lines, errors, hooks, `inspect`, JSON. */
 import { describe, expect, it } from "vitest";
-import { type RecipientsRejectedError, type SendResult, ServiceError } from "../../src/client/index.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import { type RecipientsRejectedError, type SendResult, ServiceError } from "../../src/messaging/client/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import {
   callsOf,
   ECHO,

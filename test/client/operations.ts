@@ -1,6 +1,6 @@
 /** Every operation of the client as one table: its route, a call that the emulator takes, and the least that the service answers. */
-import type { Operation as Answers } from "../../src/client/checks.ts";
-import type { CallOptions, Client } from "../../src/client/index.ts";
+import type { Operation as Answers } from "../../src/messaging/client/checks.ts";
+import type { CallOptions, Client } from "../../src/messaging/client/index.ts";
 
 export const RECIPIENT = "+14155550123";
 /** A send that the emulator takes; its first number is the one that can do everything. */

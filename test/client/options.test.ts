@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type ClientOptions, createClient } from "../../src/client/index.ts";
 import { SetupError } from "../../src/errors.ts";
+import { type ClientOptions, createClient } from "../../src/messaging/client/index.ts";
 
 const given = { baseUrl: "https://api.example.com", clientId: "client_main", clientSecret: "marked-secret" };
 

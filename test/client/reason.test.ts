@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { maskedReason, textsIn } from "../../src/client/answers.ts";
-import { ApiError, OAuthError } from "../../src/client/index.ts";
+import { maskedReason, textsIn } from "../../src/messaging/client/answers.ts";
+import { ApiError, OAuthError } from "../../src/messaging/client/index.ts";
 import { SMS } from "./operations.ts";
 import { failureOf, startClient, startServer, startTokens } from "./support.ts";
 

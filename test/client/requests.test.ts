@@ -1,7 +1,12 @@
 /** What is refused before any request: by the service's rules, and always. No issue shows a value. */
 import { describe, expect, it } from "vitest";
-import { numberUpdateIssues, searchIssues, sendIssues, webhookUpdateIssues } from "../../src/client/checks.ts";
-import { type Client, InvalidArgumentError } from "../../src/client/index.ts";
+import {
+  numberUpdateIssues,
+  searchIssues,
+  sendIssues,
+  webhookUpdateIssues,
+} from "../../src/messaging/client/checks.ts";
+import { type Client, InvalidArgumentError } from "../../src/messaging/client/index.ts";
 import { MEDIUM, MMS, RECIPIENT, SMS } from "./operations.ts";
 import { failureOf, startClient } from "./support.ts";
 

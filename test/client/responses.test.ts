@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type Operation as Answers, issuesOf, RESPONSES } from "../../src/client/checks.ts";
+import { type Operation as Answers, issuesOf, RESPONSES } from "../../src/messaging/client/checks.ts";
 import { config, leastAnswers, number } from "./operations.ts";
 
 const LISTS_CHILD = fileURLToPath(new URL("../../.build/test/client/wrong-lists-child.js", import.meta.url));

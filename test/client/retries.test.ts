@@ -8,9 +8,9 @@ import {
   OAuthError,
   ServerError,
   TimeoutError,
-} from "../../src/client/index.ts";
-import type { ApiAction } from "../../src/emulator/faults.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+} from "../../src/messaging/client/index.ts";
+import type { ApiAction } from "../../src/messaging/emulator/faults.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { SMS } from "./operations.ts";
 import {

@@ -9,9 +9,9 @@ import {
   NotFoundError,
   ServerError,
   UnauthorizedError,
-} from "../../src/client/index.ts";
-import { PROFILE_NAMES } from "../../src/emulator/options.ts";
-import { READINGS, type Readings } from "../../src/emulator/unspecified.ts";
+} from "../../src/messaging/client/index.ts";
+import { PROFILE_NAMES } from "../../src/messaging/emulator/options.ts";
+import { READINGS, type Readings } from "../../src/messaging/emulator/unspecified.ts";
 import { MEDIUM, OPERATIONS, RECIPIENT, SMS } from "./operations.ts";
 import { failureOf, fault, SEND_PATH, type StartOptions, startClient, TOKEN_PATH, WHOAMI_PATH } from "./support.ts";
 

@@ -1,10 +1,10 @@
 /** What the client's tests stand on: a client in front of an emulator, or of a server that answers as a test says; and what it sent. */
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
 import { onTestFinished } from "vitest";
-import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
-import type { ApiAction } from "../../src/emulator/faults.ts";
-import type { Emulator, EmulatorOptions, FaultRule } from "../../src/emulator/index.ts";
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
+import { type Client, type ClientOptions, createClient } from "../../src/messaging/client/index.ts";
+import type { ApiAction } from "../../src/messaging/emulator/faults.ts";
+import type { Emulator, EmulatorOptions, FaultRule } from "../../src/messaging/emulator/index.ts";
 import { start } from "../emulator/support.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
 

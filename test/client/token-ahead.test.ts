@@ -1,7 +1,7 @@
 /** The renewal that nobody waits for: when it is tried, and that it keeps nobody waiting. */
 import { describe, expect, it } from "vitest";
-import type { ClientOptions } from "../../src/client/index.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import type { ClientOptions } from "../../src/messaging/client/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { type Step, startTokens, tokenBody, until } from "./support.ts";
 

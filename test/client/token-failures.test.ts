@@ -1,8 +1,8 @@
 /** What the token route's refusals mean, and what a call tells when it gets no token. */
 import { describe, expect, it } from "vitest";
-import { ConnectionError, createClient, OAuthError, TimeoutError } from "../../src/client/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import { ConnectionError, createClient, OAuthError, TimeoutError } from "../../src/messaging/client/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { SMS } from "./operations.ts";
 import {
   failureOf,

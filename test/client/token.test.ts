@@ -1,7 +1,7 @@
 /** The token: asked for once whatever the parallelism, used until shortly before its end, renewed once it is refused. */
 import { describe, expect, it } from "vitest";
-import { OAuthError, UnauthorizedError } from "../../src/client/index.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import { OAuthError, UnauthorizedError } from "../../src/messaging/client/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { SMS } from "./operations.ts";
 import {
   failureOf,

@@ -1,8 +1,8 @@
 /** Most of this file is checked by the compiler: a wrong type fails `tsc`, which includes the tests. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { z } from "zod";
-import { type Operation, RESPONSES } from "../../src/client/checks.ts";
-import type { BackoffOptions, Call, Client, ClientOptions, SendOptions } from "../../src/client/index.ts";
+import { type Operation, RESPONSES } from "../../src/messaging/client/checks.ts";
+import type { BackoffOptions, Call, Client, ClientOptions, SendOptions } from "../../src/messaging/client/index.ts";
 import type {
   AcceptedRecipient,
   MediaInput,
@@ -19,7 +19,7 @@ import type {
   WebhookDefaults,
   WebhookUpdate,
   Whoami,
-} from "../../src/client/types.ts";
+} from "../../src/messaging/client/types.ts";
 import { MEDIUM } from "./operations.ts";
 
 /**

@@ -1,5 +1,5 @@
 /** An application that catches nothing: its send is refused. */
-import { createClient } from "../../src/client/index.ts";
+import { createClient } from "../../src/messaging/client/index.ts";
 
 const client = createClient({
   baseUrl: process.env.SERVICE_BASE_URL ?? "",

@@ -1,5 +1,5 @@
 /** A process with little memory, whose service answers lists of millions of wrong items: prints what the client tells of each. */
-import { createClient, ResponseValidationError } from "../../src/client/index.ts";
+import { createClient, ResponseValidationError } from "../../src/messaging/client/index.ts";
 
 const ITEMS = 1_500_000;
 const ones = `[${"1,".repeat(ITEMS - 1)}1]`;

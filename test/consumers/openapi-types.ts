@@ -3,8 +3,8 @@
  * no test runs this file.
  */
 import type { components, operations, webhooks } from "../../.build/openapi/types.ts";
-import type { PhoneNumber } from "../../src/emulator/state/records.ts";
-import type { EventByType, KnownEvent, KnownEventType } from "../../src/service/types.ts";
+import type { PhoneNumber } from "../../src/messaging/emulator/state/records.ts";
+import type { EventByType, KnownEvent, KnownEventType } from "../../src/sources/messaging/types.ts";
 
 type Schemas = components["schemas"];
 

@@ -2,13 +2,13 @@
 import { connect, type Socket } from "node:net";
 import { createReceiver, type Receiver } from "../../src/create.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
-import type { InspectorAnswer, InspectorRequest, Mountable } from "../../src/inspector/http.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { signPayload } from "../../src/service/sign.ts";
-import type { WebhookEvent } from "../../src/service/types.ts";
+import { signPayload } from "../../src/sources/messaging/sign.ts";
+import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import type { InspectorAnswer, InspectorRequest, Mountable } from "../../src/tools/inspector/http.ts";
+import { createFakeClock, type FakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 // A small HTTP/1.1 client over a raw socket, for requests that no HTTP library sends and answers that none shows.
 

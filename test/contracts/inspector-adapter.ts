@@ -1,6 +1,7 @@
 /** The contract that every adapter of the inspector keeps, as a suite: over real HTTP on loopback, with raw sockets. */
-import type { InspectorAnswer, InspectorRequest, JsonReading } from "../../src/inspector/http.ts";
+
 import { readHeader } from "../../src/sources/headers.ts";
+import type { InspectorAnswer, InspectorRequest, JsonReading } from "../../src/tools/inspector/http.ts";
 import {
   type AdapterSuiteOptions,
   bytesOf,

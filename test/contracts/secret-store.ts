@@ -1,7 +1,7 @@
 /** The published contract suite for secret stores: what every store of webhook secrets must do. */
 
-import type { SecretSlots, SecretStore } from "../../src/service/secret-store.ts";
-import type { WebhookKind } from "../../src/service/webhook-kind.ts";
+import type { SecretSlots, SecretStore } from "../../src/sources/messaging/secret-store.ts";
+import type { WebhookKind } from "../../src/sources/messaging/webhook-kind.ts";
 import { type ContractExpect, it } from "./store-bench.ts";
 
 /** A secret store made for one test. */

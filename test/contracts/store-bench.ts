@@ -34,7 +34,7 @@ import type {
   TurnResult,
 } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock, type FakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 /** The part of an `expect` function that the contract uses. That of Vitest and of Jest fits. */
 export type ContractExpect = (value: unknown) => {

@@ -11,7 +11,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createReceiver, type Receiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { deliver, fixtures, TEST_SECRET } from "../../src/testing/index.ts";
+import { deliver, fixtures, TEST_SECRET } from "../../src/tools/testing/index.ts";
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "oncehook-backup-"));

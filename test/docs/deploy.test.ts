@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { isWithin, versionOf } from "../../src/cli/doctor/runtime.ts";
-import { listenCommand } from "../../src/cli/listen.ts";
+import { isWithin, versionOf } from "../../src/tools/cli/doctor/runtime.ts";
+import { listenCommand } from "../../src/tools/cli/listen.ts";
 
 const read = (name: string) =>
   readFileSync(fileURLToPath(new URL(`../../docs/deploy/${name}`, import.meta.url)), "utf8");

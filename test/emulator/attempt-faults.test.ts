@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { FaultRule } from "../../src/emulator/index.ts";
+import type { FaultRule } from "../../src/messaging/emulator/index.ts";
 import {
   BEGIN,
   configure,

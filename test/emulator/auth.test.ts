@@ -1,6 +1,6 @@
 /** The bearer token on core routes (AUT). */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { type Called, call, ready, send, start, tokenOf } from "./support.ts";
 
 const WHOAMI = "/api/core/whoami";

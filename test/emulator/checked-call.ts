@@ -1,8 +1,8 @@
 /** Calls whose answers are held against what their route promises: its success schema, or the core error wrapper (GEN-2). */
 import { expect } from "vitest";
-import { coreErrorSchema, Router } from "../../src/emulator/http/route.ts";
-import type { Emulator } from "../../src/emulator/index.ts";
-import { ROUTES } from "../../src/emulator/routes/table.ts";
+import { coreErrorSchema, Router } from "../../src/messaging/emulator/http/route.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
+import { ROUTES } from "../../src/messaging/emulator/routes/table.ts";
 import { type Called, type CallOptions, call, tokenOf } from "./support.ts";
 
 const router = new Router(ROUTES);

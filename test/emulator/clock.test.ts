@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type ClockMode, createTime } from "../../src/emulator/clock.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { type ClockMode, createTime } from "../../src/messaging/emulator/clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 describe("createTime()", () => {
   it("stands still on a virtual clock until it is raised, and never goes back (TOK-13)", async () => {

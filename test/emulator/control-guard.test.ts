@@ -1,7 +1,7 @@
 /** Who may use the control API, and what it says to bad calls; over real sockets, with headers as they come. */
 import { describe, expect, it } from "vitest";
-import { CONTROL_ROUTES } from "../../src/emulator/control/routes.ts";
-import type { Emulator } from "../../src/emulator/index.ts";
+import { CONTROL_ROUTES } from "../../src/messaging/emulator/control/routes.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { raw } from "./raw-socket.ts";
 import { call, start } from "./support.ts";
 

@@ -1,7 +1,7 @@
 /** The controls over what the emulator holds: lists, clients, numbers, tokens, the whole state, the clock. */
 import { describe, expect, it } from "vitest";
-import type { InboundMessage } from "../../src/emulator/state/records.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import type { InboundMessage } from "../../src/messaging/emulator/state/records.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { control } from "./control-support.ts";
 import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 

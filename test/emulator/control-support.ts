@@ -1,7 +1,7 @@
 /** Calls of the control API, each answer held against its route's own schema. */
 import { expect } from "vitest";
-import { CONTROL_ROUTES, type ControlRoute } from "../../src/emulator/control/routes.ts";
-import type { Emulator } from "../../src/emulator/index.ts";
+import { CONTROL_ROUTES, type ControlRoute } from "../../src/messaging/emulator/control/routes.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { type Called, call } from "./support.ts";
 
 /** `control(emulator, "POST", "/clock", { advanceMs: 1 })`. */

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { expect } from "vitest";
-import type { Delivery, Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { Delivery, Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
 import { type Called, type Catcher, type Caught, call, start, startCatcher, tokenOf } from "./support.ts";
 
 export const SECRET = "current-secret-of-the-tests";

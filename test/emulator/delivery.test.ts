@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import {
   BEGIN,
   configure,

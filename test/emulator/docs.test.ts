@@ -7,11 +7,16 @@ import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { examplesOf } from "../../scripts/docs/blocks.ts";
 import { withTables } from "../../scripts/docs/emulator-tables.ts";
-import { FLAGS, flagOf } from "../../src/cli/emulator-options.ts";
-import { API_ACTIONS, faultRuleSchema, UNKNOWN_EVENT_TYPE, WEBHOOK_ACTIONS } from "../../src/emulator/faults.ts";
-import { READINGS } from "../../src/emulator/index.ts";
-import { PROFILE_NAMES } from "../../src/emulator/options.ts";
-import { INVENTORY } from "../../src/emulator/routes/numbers.ts";
+import {
+  API_ACTIONS,
+  faultRuleSchema,
+  UNKNOWN_EVENT_TYPE,
+  WEBHOOK_ACTIONS,
+} from "../../src/messaging/emulator/faults.ts";
+import { READINGS } from "../../src/messaging/emulator/index.ts";
+import { PROFILE_NAMES } from "../../src/messaging/emulator/options.ts";
+import { INVENTORY } from "../../src/messaging/emulator/routes/numbers.ts";
+import { FLAGS, flagOf } from "../../src/tools/cli/emulator-options.ts";
 import { Running, runs } from "../cli/running.ts";
 import { start } from "./support.ts";
 

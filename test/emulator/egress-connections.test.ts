@@ -2,9 +2,9 @@ import diagnostics from "node:diagnostics_channel";
 import type { Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Resolve } from "../../src/emulator/delivery/transport.ts";
-import type { Emulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import type { Resolve } from "../../src/messaging/emulator/delivery/transport.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { call, ready, send, start, tokenOf } from "./support.ts";
 import { OK, outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createEgressGuard } from "../../src/emulator/delivery/egress.ts";
+import { createEgressGuard } from "../../src/messaging/emulator/delivery/egress.ts";
 
 const ALL_PRIVATE = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"];
 

@@ -1,10 +1,10 @@
 /** The emulator as a whole: its beginning and end, reset, export and import; and states that no emulator exported. */
 import { describe, expect, it } from "vitest";
-import { createEmulator } from "../../src/emulator/index.ts";
-import type { StateExport } from "../../src/emulator/options.ts";
 import { SetupError } from "../../src/errors.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createEmulator } from "../../src/messaging/emulator/index.ts";
+import type { StateExport } from "../../src/messaging/emulator/options.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { freePort } from "../support/free-port.ts";
 import { control } from "./control-support.ts";
 import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";

@@ -1,7 +1,7 @@
 /** Fault rules that play on an event as a whole. */
 import { describe, expect, it } from "vitest";
-import type { EmulatorOptions, FaultRule } from "../../src/emulator/index.ts";
-import { parseEvent } from "../../src/service/parse.ts";
+import type { EmulatorOptions, FaultRule } from "../../src/messaging/emulator/index.ts";
+import { parseEvent } from "../../src/sources/messaging/parse.ts";
 import { call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 type WebhookRule = Exclude<FaultRule, { match: { route: string } }>;

@@ -1,7 +1,7 @@
 /** The bodies of events: byte for byte in the specification's order of fields. */
 import { describe, expect, it } from "vitest";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
-import { parseEvent } from "../../src/service/parse.ts";
+import type { Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { parseEvent } from "../../src/sources/messaging/parse.ts";
 import { ready as readyWith, send } from "./support.ts";
 
 const NOW = 1_767_225_600_000;

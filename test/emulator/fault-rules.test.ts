@@ -1,7 +1,7 @@
 /** What a fault rule may look like, and what its writer is told when it is something else. */
 import { describe, expect, it } from "vitest";
-import { API_ACTIONS } from "../../src/emulator/faults.ts";
-import { createEmulator, type FaultRule } from "../../src/emulator/index.ts";
+import { API_ACTIONS } from "../../src/messaging/emulator/faults.ts";
+import { createEmulator, type FaultRule } from "../../src/messaging/emulator/index.ts";
 import { control } from "./control-support.ts";
 import { start } from "./support.ts";
 

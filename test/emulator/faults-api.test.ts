@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import type { Emulator, FaultRule } from "../../src/messaging/emulator/index.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { type RawAnswer, raw } from "./raw-socket.ts";
 import { type Called, call, send, start, tokenOf } from "./support.ts";
 

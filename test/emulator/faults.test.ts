@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { seededFraction } from "../../src/emulator/clock.ts";
-import { createFaults, type Faults } from "../../src/emulator/faults.ts";
-import type { FaultRule } from "../../src/emulator/index.ts";
-import { settingsFrom } from "../../src/emulator/options.ts";
+import { seededFraction } from "../../src/messaging/emulator/clock.ts";
+import { createFaults, type Faults } from "../../src/messaging/emulator/faults.ts";
+import type { FaultRule } from "../../src/messaging/emulator/index.ts";
+import { settingsFrom } from "../../src/messaging/emulator/options.ts";
 import { start } from "./support.ts";
 
 const ROUTES = ["POST /api/auth/token", "GET /api/core/whoami", "PATCH /api/core/numbers/{numberId}"];

@@ -1,6 +1,6 @@
 /** What holds on all routes: shapes, unknown paths, bodies, request ids (GEN). */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { type Called, call, ready, send, start, startAgain, tokenOf } from "./support.ts";
 
 const INBOUND = "/api/core/webhooks/inbound";

@@ -1,6 +1,6 @@
 /** Sends that are repeated with their idempotency key. */
 import { describe, expect, it } from "vitest";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
 import { call, ready as readyWith, send, startCatcher, tokenOf } from "./support.ts";
 
 const KEY = { "idempotency-key": "key-of-this-test" };

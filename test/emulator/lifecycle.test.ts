@@ -1,9 +1,9 @@
 /** What happens to an outbound message, and when: the lifecycles, the controls and watchers over them, and a restart in between. */
 import { describe, expect, it } from "vitest";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
-import { planSteps } from "../../src/emulator/messages/plan.ts";
-import { createJournal } from "../../src/emulator/service.ts";
-import type { Delivery } from "../../src/emulator/state/records.ts";
+import type { Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { planSteps } from "../../src/messaging/emulator/messages/plan.ts";
+import { createJournal } from "../../src/messaging/emulator/service.ts";
+import type { Delivery } from "../../src/messaging/emulator/state/records.ts";
 import { uncaughtErrors } from "../support/uncaught.ts";
 import { call, ready, send, start, startAgain, startCatcher } from "./support.ts";
 

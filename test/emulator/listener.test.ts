@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { writeResponse } from "../../src/emulator/http/listener.ts";
-import type { Emulator } from "../../src/emulator/index.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { writeResponse } from "../../src/messaging/emulator/http/listener.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { connectTo, listen, type RawAnswer, raw, readAll } from "./raw-socket.ts";
 import { tokenOf } from "./support.ts";
 

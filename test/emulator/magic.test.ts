@@ -1,8 +1,8 @@
 /** Magic recipients: what they do to a message's events, and to the answer of the send. */
 import { describe, expect, it } from "vitest";
-import type { EmulatorOptions } from "../../src/emulator/index.ts";
-import { MAGIC_RECIPIENTS } from "../../src/emulator/messages/plan.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import type { EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { MAGIC_RECIPIENTS } from "../../src/messaging/emulator/messages/plan.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { send, start, startCatcher, tokenOf } from "./support.ts";
 
 const KEY = { "idempotency-key": "key-of-this-test" };

@@ -1,6 +1,6 @@
 /** A client's own numbers: how they are listed, and what `PATCH /api/core/numbers/{numberId}` takes and refuses. */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { checkedCall, verdict } from "./checked-call.ts";
 import { call, start, tokenOf } from "./support.ts";
 

@@ -5,7 +5,7 @@ import ClientOAuth2 from "client-oauth2";
 import * as oauth from "oauth4webapi";
 import { ClientCredentials } from "simple-oauth2";
 import { describe, expect, it } from "vitest";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { listen } from "./raw-socket.ts";
 

@@ -2,10 +2,10 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { describe, expect, it } from "vitest";
-import { type Client, createClient } from "../../src/client/index.ts";
-import type { Emulator } from "../../src/emulator/index.ts";
-import { openApiDocument } from "../../src/emulator/openapi/document.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { type Client, createClient } from "../../src/messaging/client/index.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
+import { openApiDocument } from "../../src/messaging/emulator/openapi/document.ts";
 import { type RouteCall, SCENES } from "./openapi-scenes.ts";
 import { start, tokenOf } from "./support.ts";
 

@@ -1,5 +1,5 @@
 /** Calls of every route, with each answer that docs/openapi.json promises. */
-import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
 
 export interface RouteCall {
   readonly name: string;

@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 import { apiPage, type Document } from "../../scripts/openapi.ts";
-import { coreErrorSchema, oauthErrorSchema, unknownFields } from "../../src/emulator/http/route.ts";
-import { openApiDocument } from "../../src/emulator/openapi/document.ts";
-import { documentedEvents, eventExamples, NOTES, noteOf } from "../../src/emulator/openapi/notes.ts";
-import { ROUTES } from "../../src/emulator/routes/table.ts";
-import { eventSchemas, KNOWN_EVENT_TYPES } from "../../src/service/parse.ts";
-import type { KnownEventType } from "../../src/service/types.ts";
+import { coreErrorSchema, oauthErrorSchema, unknownFields } from "../../src/messaging/emulator/http/route.ts";
+import { openApiDocument } from "../../src/messaging/emulator/openapi/document.ts";
+import { documentedEvents, eventExamples, NOTES, noteOf } from "../../src/messaging/emulator/openapi/notes.ts";
+import { ROUTES } from "../../src/messaging/emulator/routes/table.ts";
+import { eventSchemas, KNOWN_EVENT_TYPES } from "../../src/sources/messaging/parse.ts";
+import type { KnownEventType } from "../../src/sources/messaging/types.ts";
 import { call, send, start, tokenOf } from "./support.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is JSON of many shapes, and each test looks at one

@@ -1,10 +1,10 @@
 /** Options of `createEmulator()`: every mistake is told before anything starts, and what is listened on. */
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
-import { settingsFrom } from "../../src/emulator/options.ts";
 import { SetupError } from "../../src/errors.ts";
 import { type Logger, silentLogger } from "../../src/internal/logger.ts";
+import { createEmulator, type EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { settingsFrom } from "../../src/messaging/emulator/options.ts";
 
 /** As a caller without types gives them. */
 const given = (options: Record<string, unknown>) => settingsFrom(options as EmulatorOptions);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type EmulatorOptions, READINGS } from "../../src/emulator/index.ts";
-import { PROFILE_NAMES, settingsFrom } from "../../src/emulator/options.ts";
+import { type EmulatorOptions, READINGS } from "../../src/messaging/emulator/index.ts";
+import { PROFILE_NAMES, settingsFrom } from "../../src/messaging/emulator/options.ts";
 import { BEGIN, mac, signatureOf, timestampOf } from "./delivery-support.ts";
 import { send, start, startCatcher, tokenOf } from "./support.ts";
 

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
 import { parsed, start } from "./support.ts";
 
 /** An emulator on a port of its own, closed with the test. */

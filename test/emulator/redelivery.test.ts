@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { countOf, withAttempt } from "../../src/emulator/delivery/attempt.ts";
-import type { Attempt } from "../../src/emulator/state/records.ts";
+import { countOf, withAttempt } from "../../src/messaging/emulator/delivery/attempt.ts";
+import type { Attempt } from "../../src/messaging/emulator/state/records.ts";
 import {
   BEGIN,
   configure,

@@ -1,8 +1,13 @@
 /** What a seed decides: the same seed and the same calls give the same logs, byte for byte, and ids are never given out twice. */
 import { describe, expect, it } from "vitest";
-import { createEmulator, type Emulator, type EmulatorOptions, PROFILE_NAMES } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import {
+  createEmulator,
+  type Emulator,
+  type EmulatorOptions,
+  PROFILE_NAMES,
+} from "../../src/messaging/emulator/index.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { type Catcher, call, send, start, startCatcher, tokenOf } from "./support.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,8 +1,8 @@
 /** The request log: what it keeps, that no secret is ever in it (TOK-22), and how much of calls that anybody can make. */
 import { describe, expect, it } from "vitest";
-import { redactedText } from "../../src/emulator/http/request-log.ts";
-import type { Emulator, RequestRecord } from "../../src/emulator/index.ts";
-import { ROUTES } from "../../src/emulator/routes/table.ts";
+import { redactedText } from "../../src/messaging/emulator/http/request-log.ts";
+import type { Emulator, RequestRecord } from "../../src/messaging/emulator/index.ts";
+import { ROUTES } from "../../src/messaging/emulator/routes/table.ts";
 import { call, ready, send, start, tokenOf } from "./support.ts";
 import { basic, credentials, FORM, form, GRANT, TOKEN_PATH } from "./token-calls.ts";
 

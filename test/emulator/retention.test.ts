@@ -1,8 +1,8 @@
 /** Option keep: what has ended goes, the oldest first, and nothing that is still under way. */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
-import { EndedQueue, type Ending } from "../../src/emulator/state/keeper.ts";
-import { Table } from "../../src/emulator/state/state.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
+import { EndedQueue, type Ending } from "../../src/messaging/emulator/state/keeper.ts";
+import { Table } from "../../src/messaging/emulator/state/state.ts";
 import { MINUTE, type Stage } from "./delivery-support.ts";
 import { call, ready, send, start, startAgain, startCatcher, tokenOf } from "./support.ts";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createTime } from "../../src/emulator/clock.ts";
-import { Heap, Scheduler } from "../../src/emulator/scheduler.ts";
 import { systemClock } from "../../src/internal/clock.ts";
+import { createTime } from "../../src/messaging/emulator/clock.ts";
+import { Heap, Scheduler } from "../../src/messaging/emulator/scheduler.ts";
 import { sized } from "../setup/form.ts";
 
 const HORIZON_MS = 60_000;

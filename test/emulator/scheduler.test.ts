@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type ClockMode, createTime } from "../../src/emulator/clock.ts";
-import { Scheduler, type SchedulerOptions } from "../../src/emulator/scheduler.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { type ClockMode, createTime } from "../../src/messaging/emulator/clock.ts";
+import { Scheduler, type SchedulerOptions } from "../../src/messaging/emulator/scheduler.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,7 @@
 /** `POST /api/core/numbers/search`: what is found, what is refused, and that it changes nothing. */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
-import { MAGIC_ZIP_UPSTREAM } from "../../src/emulator/routes/numbers.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
+import { MAGIC_ZIP_UPSTREAM } from "../../src/messaging/emulator/routes/numbers.ts";
 import { checkedCall, verdict } from "./checked-call.ts";
 import { start } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { EmulatorOptions } from "../../src/emulator/index.ts";
 import { verifySignature } from "../../src/index.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import type { EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import {
   BEGIN,
   configure,

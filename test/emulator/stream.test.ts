@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { get, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
-import type { TriggerInput } from "../../src/emulator/service.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createEmulator, type Emulator } from "../../src/messaging/emulator/index.ts";
+import type { TriggerInput } from "../../src/messaging/emulator/service.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { send, start, startCatcher, tokenOf } from "./support.ts";
 

@@ -3,8 +3,13 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import { type Credentials, createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import {
+  type Credentials,
+  createEmulator,
+  type Emulator,
+  type EmulatorOptions,
+} from "../../src/messaging/emulator/index.ts";
 import { endServer } from "../support/loopback.ts";
 
 /** An emulator without a socket on a virtual clock, closed with the test. */

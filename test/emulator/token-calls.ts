@@ -1,6 +1,6 @@
 /** Calls of the token route, for its tests. */
 import { expect } from "vitest";
-import type { Credentials, Emulator } from "../../src/emulator/index.ts";
+import type { Credentials, Emulator } from "../../src/messaging/emulator/index.ts";
 import { type Called, call } from "./support.ts";
 
 export const TOKEN_PATH = "/api/auth/token";

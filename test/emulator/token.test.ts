@@ -1,6 +1,6 @@
 /** The token route: what it takes, what it refuses, and in which order (TOK). */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { call, start, tokenOf } from "./support.ts";
 import { basic, credentials, FORM, form, GRANT, refuses, TOKEN_PATH } from "./token-calls.ts";
 

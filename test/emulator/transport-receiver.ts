@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import { createTransport, type Outgoing, type Transport } from "../../src/emulator/delivery/transport.ts";
 import { systemClock } from "../../src/internal/clock.ts";
+import { createTransport, type Outgoing, type Transport } from "../../src/messaging/emulator/delivery/transport.ts";
 
 type Options = Partial<Parameters<typeof createTransport>[0]> & NonNullable<Parameters<typeof createTransport>[1]>;
 

@@ -1,7 +1,7 @@
 import { createServer as createSecureServer } from "node:https";
 import { describe, expect, it, vi } from "vitest";
-import { wordOf } from "../../src/emulator/delivery/transport.ts";
-import { createFakeClock } from "../../src/testing/index.ts";
+import { wordOf } from "../../src/messaging/emulator/delivery/transport.ts";
+import { createFakeClock } from "../../src/tools/testing/index.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { selfSigned } from "./transport-certificate.ts";
 import { OK, outgoing, rawReceiver, receiver, transportWith, until } from "./transport-receiver.ts";

@@ -1,9 +1,9 @@
 /** `GET /api/core/webhooks` and both updates: what is shown, what is taken, what becomes of secrets, and that none comes back. */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
-import { updateWebhookConfig, type WebhookFields } from "../../src/emulator/routes/webhooks.ts";
-import type { WebhookRecord } from "../../src/emulator/state/records.ts";
-import { type Readings, readingsFrom } from "../../src/emulator/unspecified.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
+import { updateWebhookConfig, type WebhookFields } from "../../src/messaging/emulator/routes/webhooks.ts";
+import type { WebhookRecord } from "../../src/messaging/emulator/state/records.ts";
+import { type Readings, readingsFrom } from "../../src/messaging/emulator/unspecified.ts";
 import { collected } from "../client/support.ts";
 import { checkedCall, verdict } from "./checked-call.ts";
 import { call, start, tokenOf } from "./support.ts";

@@ -1,6 +1,6 @@
 /** `GET /api/core/whoami` (WHO). */
 import { describe, expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/index.ts";
+import type { Emulator } from "../../src/messaging/emulator/index.ts";
 import { call, ready, start, tokenOf } from "./support.ts";
 
 const whoami = async (emulator: Emulator, token: string) =>

@@ -14,7 +14,7 @@ import {
   lostOf,
   Report,
 } from "../../examples/demo/report.ts";
-import { createEmulator } from "../../src/emulator/index.ts";
+import { createEmulator } from "../../src/messaging/emulator/index.ts";
 import { runScript } from "./running.ts";
 
 const ROOT = join(import.meta.dirname, "../..");

@@ -4,8 +4,8 @@
  * @module-tag full
  */
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createEmulator, type EmulatorOptions } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { createEmulator, type EmulatorOptions } from "../../src/messaging/emulator/index.ts";
 import { RunningExample, runToEnd, SECRET } from "./running.ts";
 
 /** Fails after it was sent; see docs/emulator.md. */

@@ -1,7 +1,7 @@
 /** The Express and the Fastify example, as real processes that are spoken to over HTTP. */
 import { renameSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { fixtures, lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { fixtures, lifecycle, seededRandom, shuffled } from "../../src/tools/testing/index.ts";
 import { PREVIOUS_SECRET, RunningExample, runToEnd, SECRET } from "./running.ts";
 
 /** As long as a busy machine may need. */

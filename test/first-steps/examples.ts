@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import pg from "pg";
-import { lifecycle, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { lifecycle, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
 import type { Programme, Proof, Terms } from "../proofs/programme.ts";
 import { freePort } from "../support/free-port.ts";

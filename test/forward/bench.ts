@@ -4,10 +4,10 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { forward, type Publish, type Publisher } from "../../src/forward/index.ts";
 import { createReceiver, type Receiver } from "../../src/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+import { forward, type Publish, type Publisher } from "../../src/tools/forward/index.ts";
+import { incomingOf, signedRequest, TEST_SECRET } from "../../src/tools/testing/index.ts";
 import { recordedLog } from "../receiver/bench.ts";
 import { hurried } from "./hurried.ts";
 

@@ -2,9 +2,9 @@
 import { type DefaultJobOptions, Queue, type QueueOptions, Worker } from "bullmq";
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
-import { type BullmqPublisherOptions, bullmqPublisher, type ForwardedJob } from "../../src/forward/bullmq.ts";
 import { parseEvent } from "../../src/index.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import { type BullmqPublisherOptions, bullmqPublisher, type ForwardedJob } from "../../src/tools/forward/bullmq.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { newInbox, startForwarding } from "./bench.ts";
 import { FAULTLESS, faultsOf, type Held, heldOf, messages } from "./held.ts";
 import { atEnd, needs } from "./needs.ts";

@@ -2,9 +2,9 @@
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { Queue } from "bullmq";
-import { bullmqPublisher, type ForwardedJob } from "../../src/forward/bullmq.ts";
-import type { Publisher } from "../../src/forward/index.ts";
-import { jetstreamPublisher } from "../../src/forward/jetstream.ts";
+import { bullmqPublisher, type ForwardedJob } from "../../src/tools/forward/bullmq.ts";
+import type { Publisher } from "../../src/tools/forward/index.ts";
+import { jetstreamPublisher } from "../../src/tools/forward/jetstream.ts";
 import { type Held, heldOf } from "./held.ts";
 import { at, NATS, REDIS, uniqueName } from "./services.ts";
 import { TcpProxy } from "./tcp-proxy.ts";

@@ -6,7 +6,7 @@
 import { fileURLToPath } from "node:url";
 import { Queue } from "bullmq";
 import { beforeEach, describe, expect, it } from "vitest";
-import { fixtures } from "../../src/testing/index.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { RunningExample } from "../examples/running.ts";
 import { messages } from "./held.ts";
 import { atEnd, needs, startProxyDown } from "./needs.ts";

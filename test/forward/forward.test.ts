@@ -1,12 +1,12 @@
 /** Forwarding itself, with engines of a few lines: what they are given, and what counts as acknowledged. */
 import { createHash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type ForwardedMessage, forward, type Publish, type Publisher } from "../../src/forward/index.ts";
 import { createReceiver, eventIdentity, parseEvent } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { stripe } from "../../src/presets/index.ts";
+import { stripe } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { type ForwardedMessage, forward, type Publish, type Publisher } from "../../src/tools/forward/index.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { deferred, idleTurns, MINUTE, sqliteBench, until } from "../receiver/bench.ts";
 
 const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -1,6 +1,6 @@
 /** What is sent to engines, what they hold of it, and what is wrong with that. */
 import type { KnownEvent } from "../../src/index.ts";
-import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { lifecycle, seededRandom, shuffled } from "../../src/tools/testing/index.ts";
 
 /** The events of `count` messages, shuffled by a seed. */
 export function messages(count: number, prefix = "msg"): KnownEvent[] {

@@ -2,10 +2,10 @@
 import type { ServerResponse } from "node:http";
 import { createServer } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type ForwardedMessage, forward, httpPublisher } from "../../src/forward/index.ts";
-import { type Circumstances, messageOf } from "../../src/forward/publisher.ts";
 import { OncehookError, PermanentError, RetryAfter } from "../../src/index.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import { type ForwardedMessage, forward, httpPublisher } from "../../src/tools/forward/index.ts";
+import { type Circumstances, messageOf } from "../../src/tools/forward/publisher.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { idleTurns, sqliteBench } from "../receiver/bench.ts";
 import { opensslHmac } from "../service/openssl.ts";
 import { listenOnLoopback } from "../support/loopback.ts";

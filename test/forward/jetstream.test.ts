@@ -10,9 +10,9 @@ import {
 } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { beforeEach, describe, expect, it } from "vitest";
-import { passthrough } from "../../src/forward/index.ts";
-import { type JetStreamPublisherOptions, jetstreamPublisher } from "../../src/forward/jetstream.ts";
-import { fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+import { passthrough } from "../../src/tools/forward/index.ts";
+import { type JetStreamPublisherOptions, jetstreamPublisher } from "../../src/tools/forward/jetstream.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../src/tools/testing/index.ts";
 import { recordedLog } from "../receiver/bench.ts";
 import { startForwarding } from "./bench.ts";
 import { FAULTLESS, faultsOf, type Held, heldOf, messages } from "./held.ts";

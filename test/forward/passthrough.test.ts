@@ -2,15 +2,15 @@
 import express from "express";
 import { describe, expect, it } from "vitest";
 import { expressWebhook } from "../../adapters/express.ts";
+import { SetupError } from "../../src/index.ts";
 import {
   type ForwardedMessage,
   type Passthrough,
   type PassthroughOptions,
   type Publish,
   passthrough,
-} from "../../src/forward/index.ts";
-import { SetupError } from "../../src/index.ts";
-import { fixtures, signedRequest } from "../../src/testing/index.ts";
+} from "../../src/tools/forward/index.ts";
+import { fixtures, signedRequest } from "../../src/tools/testing/index.ts";
 import { serve } from "../adapters/serving.ts";
 import { deferred, HOUR, incoming, MINUTE, recordedLog, SECRET, type Wish } from "../receiver/bench.ts";
 import { atEnd } from "./needs.ts";

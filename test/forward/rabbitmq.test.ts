@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { connect } from "amqplib";
 import { beforeEach, describe, expect, it } from "vitest";
-import { fixtures } from "../../src/testing/index.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { startForwarding } from "./bench.ts";
 import { FAULTLESS, faultsOf, type Held, heldOf, messages } from "./held.ts";
 import { atEnd, needs, startProxy, startProxyDown } from "./needs.ts";
@@ -47,7 +47,9 @@ function publisherTo(url: string, queue: string) {
 describe("docs/forwarding.md", () => {
   it("shows the publisher that is tested here", () => {
     const source = readFileSync("test/forward/rabbitmq.ts", "utf8");
-    const shown = source.slice(source.indexOf("\n") + 1).replace("../../src/forward/index.ts", "oncehook/forward");
+    const shown = source
+      .slice(source.indexOf("\n") + 1)
+      .replace("../../src/tools/forward/index.ts", "oncehook/forward");
     expect(shown).toContain("createConfirmChannel");
     expect(readFileSync("docs/forwarding.md", "utf8")).toContain(shown);
   });

@@ -1,6 +1,6 @@
 /** The publisher of docs/forwarding.md for RabbitMQ: confirmed, persistent, on a connection that comes back. */
 import { type ChannelModel, type ConfirmChannel, connect } from "amqplib";
-import type { ForwardedMessage, Publish } from "../../src/forward/index.ts";
+import type { ForwardedMessage, Publish } from "../../src/tools/forward/index.ts";
 
 export interface RabbitPublisher {
   readonly publish: Publish;

@@ -5,7 +5,7 @@ import { Agent, request as ask } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { type SignedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+import { type SignedRequest, TEST_SECRET } from "../../src/tools/testing/index.ts";
 import { Asked } from "../proofs/process.ts";
 import { freePort } from "../support/free-port.ts";
 import { compiledOf } from "./apps.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { fixtures, signedRequest, tampered } from "../../src/testing/index.ts";
+import { fixtures, signedRequest, tampered } from "../../src/tools/testing/index.ts";
 import { contentsOf } from "../proofs/inbox.ts";
 import type { Delivery, Host } from "./hosts.ts";
 

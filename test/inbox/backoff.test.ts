@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { backoffMs, boundedWait, DEFAULT_MAX_ATTEMPTS } from "../../src/inbox/gap.ts";
-import { gapWaitPolicy } from "../../src/service/gap-wait.ts";
-import { parseEvent } from "../../src/service/parse.ts";
-import type { WebhookEvent } from "../../src/service/types.ts";
+import { gapWaitPolicy } from "../../src/sources/messaging/gap-wait.ts";
+import { parseEvent } from "../../src/sources/messaging/parse.ts";
+import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
 import { bytes, failedBody, sentBody } from "../service/examples.ts";
 
 const MINUTE = 60_000;

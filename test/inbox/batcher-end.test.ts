@@ -1,6 +1,6 @@
 /** How the group commit comes to rest, and to its end. */
 import { describe, expect, it } from "vitest";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { openBench, quarantine, rounds, startBench, watched } from "./bench.ts";
 

@@ -20,10 +20,10 @@ import type {
 import { Worker, type WorkerOptions } from "../../src/inbox/worker.ts";
 import type { Receiver } from "../../src/index.ts";
 import type { Logger } from "../../src/internal/logger.ts";
-import { parseEvent } from "../../src/service/parse.ts";
-import { SERVICE_TYPES, serviceReader } from "../../src/service/source.ts";
+import { parseEvent } from "../../src/sources/messaging/parse.ts";
+import { SERVICE_TYPES, serviceReader } from "../../src/sources/messaging/source.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock, type FakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 /** A registry, typed by the service's events. */
 export type Handlers<Tx> = Pick<Receiver<Tx>, "on" | "onAny" | "onUnknown" | "onLate">;

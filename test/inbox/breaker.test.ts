@@ -4,7 +4,7 @@ import { PermanentError } from "../../src/errors.ts";
 import { NOTHING_QUOTED } from "../../src/inbox/masking.ts";
 import { failed, type Verdict } from "../../src/inbox/runner.ts";
 import { Breaker, PROBE_MS } from "../../src/inbox/worker.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { type Bench, deferred, openBench, rounds, startBench } from "./bench.ts";
 
 const FAILED: Verdict<never> = failed(new Error("database down"), NOTHING_QUOTED);

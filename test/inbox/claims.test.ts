@@ -9,7 +9,7 @@ import type { InboxStore } from "../../src/inbox/store.ts";
 import { sleep } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { POLICY } from "../contracts/store-bench.ts";
 import { Bench, deferred, openBench } from "./bench.ts";
 

@@ -7,7 +7,7 @@ import type { EventRecord } from "../../src/inbox/record.ts";
 import { failed } from "../../src/inbox/runner.ts";
 import type { Lease, SettleResult } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 const key = { apiClientId: "apc_7", tag: "outbound", messageId: "m" } as const;
 const lease = { lane: 1, token: 4, event: 3, key, sequence: 2, eventType: "message.sent", attempt: 5 } as Lease;

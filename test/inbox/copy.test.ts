@@ -6,7 +6,7 @@ import type { AuditRecord } from "../../src/inbox/record.ts";
 import type { InboxStore, OpenContext } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { openContext, outbound, RULES, stepElsewhere } from "./bench.ts";
 

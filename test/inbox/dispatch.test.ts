@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Entries, HandlerRegistry } from "../../src/inbox/handlers.ts";
-import { SERVICE_TYPES, serviceReader } from "../../src/service/source.ts";
+import { SERVICE_TYPES, serviceReader } from "../../src/sources/messaging/source.ts";
 
 const nothing = () => {};
 

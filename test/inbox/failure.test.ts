@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { KeyringError, PermanentError, SetupError, StoreError } from "../../src/errors.ts";
 import { describeFailure, explained, failureCode, maskingOf, NOTHING_QUOTED } from "../../src/inbox/masking.ts";
-import { parseEvent } from "../../src/service/parse.ts";
-import { SERVICE_SHOWS } from "../../src/service/source.ts";
-import type { WebhookEvent } from "../../src/service/types.ts";
+import { parseEvent } from "../../src/sources/messaging/parse.ts";
+import { SERVICE_SHOWS } from "../../src/sources/messaging/source.ts";
+import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
 import { inboundBody } from "../service/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { FlowLimits } from "../../src/inbox/flow.ts";
 import { sleep } from "../../src/internal/clock.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { type Bench, openBench, rounds } from "./bench.ts";
 import { slowHandlers } from "./slow-handlers.ts";

@@ -1,7 +1,7 @@
 /** Requests that drive their lanes, and the lanes that nobody drives. */
 import { describe, expect, it } from "vitest";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { type Bench, deferred, ENDS, openBench, rounds, startBench } from "./bench.ts";
 
 /**

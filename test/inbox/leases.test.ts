@@ -5,7 +5,7 @@ import { type HeldLease, Leases } from "../../src/inbox/claims.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { sleep } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { type Bench, deferred, openBench, rounds, startBench, watched } from "./bench.ts";
 import { takenAhead } from "./slow-handlers.ts";

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { errorFields, failureCode, MOST_SEARCHED, maskingOf, type Quoted } from "../../src/inbox/masking.ts";
 import { maskNumbers } from "../../src/internal/logger.ts";
-import { parseEvent } from "../../src/service/parse.ts";
-import { SERVICE_SHOWS } from "../../src/service/source.ts";
-import type { WebhookEvent } from "../../src/service/types.ts";
+import { parseEvent } from "../../src/sources/messaging/parse.ts";
+import { SERVICE_SHOWS } from "../../src/sources/messaging/source.ts";
+import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
 import { inboundBody } from "../service/examples.ts";
 import { sized } from "../setup/form.ts";
 

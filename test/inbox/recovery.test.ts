@@ -1,7 +1,7 @@
 /** Leases that expired with their process: each is claimed alone, by workers, drains and requests. */
 import { describe, expect, it } from "vitest";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { type Bench, type BenchOptions, deferred, openBench, rounds, stepElsewhere } from "./bench.ts";
 
 /** A store in which an earlier process died while it handled the first events of `ids`; its leases have expired. */

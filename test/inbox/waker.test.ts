@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { DueTimer } from "../../src/inbox/worker.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { deferred, rounds } from "./bench.ts";
 
 function bench(nextDue: () => Promise<number | null>) {

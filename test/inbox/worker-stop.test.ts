@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { type Bench, openBench, rounds, startBench, watched } from "./bench.ts";
 import { slowHandlers, takenAhead } from "./slow-handlers.ts";

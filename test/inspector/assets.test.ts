@@ -6,7 +6,7 @@ import { dirname, extname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { filesUnder } from "../../scripts/gates/gate.ts";
-import { loadAssets } from "../../src/inspector/assets.ts";
+import { loadAssets } from "../../src/tools/inspector/assets.ts";
 import { inspected } from "./support/scene.ts";
 
 /** As `npm run build` makes it, which each run of the tests starts first. */
@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".svg": "image/svg+xml",
 };
-const SOURCES = "src/inspector/page";
+const SOURCES = "src/tools/inspector/page";
 const MOST_GZIPPED_BYTES = 100_000;
 const LIBRARY = dirname(createRequire(import.meta.url).resolve("preact/package.json"));
 

@@ -1,7 +1,7 @@
 /** The drawing of a message: every story that a person may have to understand, told by a real store. */
 import { describe, expect, it } from "vitest";
-import type { Drawing } from "../../src/inspector/api.ts";
-import { drawMessage } from "../../src/inspector/drawing.ts";
+import type { Drawing } from "../../src/tools/inspector/api.ts";
+import { drawMessage } from "../../src/tools/inspector/drawing.ts";
 import { GAP_WAIT_MS, openStory } from "./drawing/story.ts";
 
 /** `sequence: arrival → handling`, in the order of arrival. */

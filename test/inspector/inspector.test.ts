@@ -1,9 +1,9 @@
 /** The inspector as a whole, over real HTTP: what each answer carries, and what becomes of failures. */
 import { describe, expect, it } from "vitest";
 import { createReceiver, StoreError } from "../../src/index.ts";
-import { createInspector, type InspectorOptions } from "../../src/inspector/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { createInspector, type InspectorOptions } from "../../src/tools/inspector/index.ts";
 import { makeBench, newInboxFile, recordedLog, SECRET } from "../receiver/bench.ts";
 import { outbound } from "../receiver/events.ts";
 import { POST_HEADERS } from "./support/mounted.ts";

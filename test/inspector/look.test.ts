@@ -1,8 +1,8 @@
 /** What one look at the inbox tells, and the samples that are kept of the looks. */
 import { describe, expect, it } from "vitest";
-import type { Sample } from "../../src/inspector/api.ts";
-import { lookAt, Samples } from "../../src/inspector/look.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import type { Sample } from "../../src/tools/inspector/api.ts";
+import { lookAt, Samples } from "../../src/tools/inspector/look.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { type Bench, memoryBench, sqliteBench } from "../receiver/bench.ts";
 import { outbound } from "../receiver/events.ts";
 

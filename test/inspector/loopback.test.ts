@@ -2,10 +2,10 @@
 import { type IncomingMessage, request as send } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nodeInspector } from "../../adapters/node.ts";
-import { createLoopbackSession, type LoopbackOptions } from "../../src/inspector/access.ts";
-import { createInspector } from "../../src/inspector/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createLoopbackSession, type LoopbackOptions } from "../../src/tools/inspector/access.ts";
+import { createInspector } from "../../src/tools/inspector/index.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { memoryReceiver } from "../adapters/receivers.ts";
 import { serve } from "../adapters/serving.ts";
 

@@ -1,13 +1,13 @@
 /** What a build without secrets may make, and what fails in it all the same. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { drainRoute } from "../../adapters/next.ts";
-import { createClient } from "../../src/client/index.ts";
-import { httpPublisher } from "../../src/forward/index.ts";
 import { createReceiver, createVerifier, type Keyring, SetupError } from "../../src/index.ts";
-import { withStandIns } from "../../src/service/keyring.ts";
+import { createClient } from "../../src/messaging/client/index.ts";
+import { withStandIns } from "../../src/sources/messaging/keyring.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresSecrets, postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteSecrets } from "../../src/stores/sqlite.ts";
+import { httpPublisher } from "../../src/tools/forward/index.ts";
 import { memoryReceiver, recordingLogger, SECRET, signedEvent } from "../adapters/receivers.ts";
 import { incoming } from "../receiver/bench.ts";
 import { inbound } from "../receiver/events.ts";

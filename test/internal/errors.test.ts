@@ -1,17 +1,6 @@
 /** What errors carry. Much of it is checked by the compiler: a misspelt code, or a type that cannot be imported, fails `tsc`. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import {
-  ApiError,
-  ConflictError,
-  ConnectionError,
-  InvalidArgumentError,
-  OAuthError,
-  RecipientsRejectedError,
-  type Refusal,
-  ResponseValidationError,
-  type ServiceError,
-} from "../../src/client/index.ts";
-import {
   DeadLettered,
   KeyringError,
   LeaseLost,
@@ -24,11 +13,22 @@ import {
   StoreError,
 } from "../../src/index.ts";
 import {
+  ApiError,
+  ConflictError,
+  ConnectionError,
+  InvalidArgumentError,
+  OAuthError,
+  RecipientsRejectedError,
+  type Refusal,
+  ResponseValidationError,
+  type ServiceError,
+} from "../../src/messaging/client/index.ts";
+import {
   type ReceiverSighting,
   RotationError,
   type RotationErrorCode,
   type WebhookKind,
-} from "../../src/rotation/index.ts";
+} from "../../src/messaging/rotation/index.ts";
 import type { ContractExpect, SecretStoreContractOptions, storeContract } from "../contracts/index.ts";
 
 const facts = { operation: "messages.send", attempts: 1, idempotencyKey: "key-1" };

@@ -8,7 +8,7 @@ import {
   SampledLog,
   stderrLogger,
 } from "../../src/internal/logger.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 function recorded() {
   const lines: [string, LogFields, string][] = [];

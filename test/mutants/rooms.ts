@@ -19,10 +19,10 @@ const UNMEASURED = 80;
 export const SIGNATURE: Room = {
   name: "signature",
   sources: [
-    "src/service/keyring*.ts",
-    "src/service/secret*.ts",
-    "src/service/sign.ts",
-    "src/service/verify*.ts",
+    "src/sources/messaging/keyring*.ts",
+    "src/sources/messaging/secret*.ts",
+    "src/sources/messaging/sign.ts",
+    "src/sources/messaging/verify*.ts",
     "src/sources/headers.ts",
     "src/sources/hmac-key.ts",
     "src/sources/keyring-provider.ts",
@@ -36,7 +36,7 @@ export const SIGNATURE: Room = {
 export const OTHER_ROOMS: readonly Room[] = [
   {
     name: "events",
-    sources: ["src/service/parse.ts", "src/internal/json.ts", "src/inbox/lane-key.ts"],
+    sources: ["src/sources/messaging/parse.ts", "src/internal/json.ts", "src/inbox/lane-key.ts"],
     tests: [
       "test/service/**/*.test.ts",
       "test/inbox/lane-key.test.ts",
@@ -47,7 +47,7 @@ export const OTHER_ROOMS: readonly Room[] = [
   },
   {
     name: "presets",
-    sources: ["src/presets/**/*.ts"],
+    sources: ["src/sources/**/*.ts"],
     tests: ["test/presets/**/*.test.ts"],
     floor: UNMEASURED,
   },

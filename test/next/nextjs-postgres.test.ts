@@ -3,9 +3,16 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createEmulator } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { fixtures, lifecycle, seededRandom, shuffled, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { createEmulator } from "../../src/messaging/emulator/index.ts";
+import {
+  fixtures,
+  lifecycle,
+  seededRandom,
+  shuffled,
+  signedRequest,
+  TEST_SECRETS,
+} from "../../src/tools/testing/index.ts";
 import { holdRows } from "../examples/holding.ts";
 import { sql } from "../postgres/place.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";

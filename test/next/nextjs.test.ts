@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { duplicated, fixtures, lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { duplicated, fixtures, lifecycle, seededRandom, shuffled } from "../../src/tools/testing/index.ts";
 import { CRON_SECRET, PREVIOUS_SECRET } from "./application.ts";
 import { SqliteApplication } from "./sqlite-application.ts";
 

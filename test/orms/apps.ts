@@ -18,7 +18,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type InboxStore, openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { fixtures, signedRequest, TEST_SECRET } from "../../src/testing/index.ts";
+import { fixtures, signedRequest, TEST_SECRET } from "../../src/tools/testing/index.ts";
 
 // The programme runs from .build/test/orms; the packages and the applications lie beside its source.
 const ROOT = join(import.meta.dirname, "..", "..", "..");

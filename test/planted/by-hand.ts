@@ -61,7 +61,7 @@ export const BY_HAND: readonly Bug[] = [
     says: "twice msg_",
     places: [
       code(
-        "src/service/source.ts",
+        "src/sources/messaging/source.ts",
         "read($claimed)",
         "newEvent($$event)",
         `{
@@ -84,7 +84,7 @@ export const BY_HAND: readonly Bug[] = [
     says: UNSIGNED,
     places: [
       code(
-        "src/service/verify.ts",
+        "src/sources/messaging/verify.ts",
         "matchSignature",
         "timingSafeEqual($expected, $candidate)",
         "timingSafeEqual($expected.subarray(0, 16), $candidate.subarray(0, 16))",
@@ -99,7 +99,7 @@ export const BY_HAND: readonly Bug[] = [
     says: UNSIGNED,
     places: [
       code(
-        "src/service/verify.ts",
+        "src/sources/messaging/verify.ts",
         "matchSignature",
         "const $bytes = $isText ? Buffer.from($body) : $body;",
         `let $bytes = Buffer.from($body);
@@ -163,7 +163,7 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/service/verify.test.ts",
     caughtBy: "fuzz",
     says: "(too old or from the future) was accepted wrongly",
-    places: [code("src/service/verify.ts", "checkAge", "$ahead > $tolerance.futureMs", "false")],
+    places: [code("src/sources/messaging/verify.ts", "checkAge", "$ahead > $tolerance.futureMs", "false")],
   },
   {
     name: "empty secret",
@@ -172,9 +172,9 @@ export const BY_HAND: readonly Bug[] = [
     caughtBy: "fuzz",
     says: "an empty text, to the verifier: a request that is signed with nothing passes",
     places: [
-      code("src/service/secret.ts", "checked($option, $text)", '$text === ""', "false"),
-      code("src/service/secret.ts", "checked($option, $text)", '$text.trim() === ""', "false"),
-      code("src/service/secret.ts", "MIN_SECRET_BYTES", "16", "0"),
+      code("src/sources/messaging/secret.ts", "checked($option, $text)", '$text === ""', "false"),
+      code("src/sources/messaging/secret.ts", "checked($option, $text)", '$text.trim() === ""', "false"),
+      code("src/sources/messaging/secret.ts", "MIN_SECRET_BYTES", "16", "0"),
     ],
   },
   {
@@ -202,7 +202,7 @@ export const BY_HAND: readonly Bug[] = [
     says: "(body, decodes alike) was accepted, and nobody signed it",
     places: [
       code(
-        "src/service/verify.ts",
+        "src/sources/messaging/verify.ts",
         "matchSignature",
         "$hmac.digest($signedText, $bytes)",
         "$hmac.digest($signedText, Buffer.from(new TextDecoder().decode($bytes)))",
@@ -253,7 +253,7 @@ export const BY_HAND: readonly Bug[] = [
     says: "followed a redirect to somebody else",
     places: [
       code(
-        "src/forward/http.ts",
+        "src/tools/forward/http.ts",
         "exchange($request, $body)",
         '{ status: $status, retryAfter: $headers["retry-after"] }',
         `$headers.location === undefined
@@ -481,6 +481,6 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/emulator/retries.test.ts",
     caughtBy: "e2e",
     says: "lost msg_",
-    places: [code("src/emulator/delivery/attempt.ts", "succeeded", "$status <= 299", "$status <= 599")],
+    places: [code("src/messaging/emulator/delivery/attempt.ts", "succeeded", "$status <= 299", "$status <= 599")],
   },
 ];

@@ -74,7 +74,7 @@ export const IN_USE: readonly Bug[] = [
     name: "accounts share a lane",
     room: "sources",
     tests: "test/presets/owners.test.ts",
-    places: [code("src/presets/stripe.ts", "objectOf", "$owner !== undefined", "false")],
+    places: [code("src/sources/stripe.ts", "objectOf", "$owner !== undefined", "false")],
   },
   {
     name: "stalled bodies keep their room",
@@ -156,7 +156,7 @@ export const IN_USE: readonly Bug[] = [
     caughtBy: "fuzz",
     says: "?",
     places: [
-      code("src/presets/twilio.ts", "identify($event, $kept, $digest)", 'hash("sha256", $signature)', "$digest()"),
+      code("src/sources/twilio.ts", "identify($event, $kept, $digest)", 'hash("sha256", $signature)', "$digest()"),
     ],
   },
   {
@@ -171,7 +171,7 @@ export const IN_USE: readonly Bug[] = [
     tests: "test/presets/hmac-source.test.ts",
     places: [
       code(
-        "src/presets/hmac-source.ts",
+        "src/sources/hmac-source.ts",
         "checkIdentity",
         "if ($identity === undefined) throw $error;",
         "if ($identity === undefined) return;",
@@ -255,7 +255,7 @@ export const IN_USE: readonly Bug[] = [
     name: "a form of any size is parsed",
     room: "sources",
     tests: "test/presets/twilio.test.ts",
-    places: [code("src/presets/twilio.ts", "fieldsOf", "$body.length > LONGEST_FORM", "false")],
+    places: [code("src/sources/twilio.ts", "fieldsOf", "$body.length > LONGEST_FORM", "false")],
   },
   {
     name: "all keys are tried in one go",

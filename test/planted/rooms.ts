@@ -13,7 +13,7 @@ export const ROOMS: readonly Room[] = [
     name: "accept",
     sampled: 6,
     places: {
-      "src/service/verify.ts": [
+      "src/sources/messaging/verify.ts": [
         "checkHeaders",
         "matchOf",
         "parseTimestamp",
@@ -21,7 +21,7 @@ export const ROOMS: readonly Room[] = [
         "covers",
         "scopeCovers",
       ],
-      "src/service/keyring.ts": ["compile", "previousEnd", "addSlot"],
+      "src/sources/messaging/keyring.ts": ["compile", "previousEnd", "addSlot"],
       "src/inbox/lane-key.ts": ["identityParts", "entryNameOf"],
       "src/inbox/lane.ts": ["arrivalOf", "#sequenceAt", "armArrival", "#mayRearm", "countArrival"],
       "src/inbox/group-commit.ts": ["#commit", "#commitAccepts", "#succeeded", "#failed"],
@@ -99,7 +99,7 @@ export const ROOMS: readonly Room[] = [
     name: "rotation",
     sampled: 4,
     places: {
-      "src/rotation/rotate-secret.ts": [
+      "src/messaging/rotation/rotate-secret.ts": [
         "commit",
         "handOver",
         "install",
@@ -108,15 +108,22 @@ export const ROOMS: readonly Room[] = [
         "begin",
         "takeBackIfTooMany",
       ],
-      "src/rotation/slots.ts": ["livePrevious", "liveSecrets", "previousEnd", "withNext", "withPrevious", "stillOpen"],
-      "src/rotation/waiting.ts": ["notReady", "untilReceiversAreReady", "livingOf"],
+      "src/messaging/rotation/slots.ts": [
+        "livePrevious",
+        "liveSecrets",
+        "previousEnd",
+        "withNext",
+        "withPrevious",
+        "stillOpen",
+      ],
+      "src/messaging/rotation/waiting.ts": ["notReady", "untilReceiversAreReady", "livingOf"],
     },
   },
   {
     name: "client",
     sampled: 4,
     places: {
-      "src/client/attempts.ts": [
+      "src/messaging/client/attempts.ts": [
         "request",
         "attempt",
         "isRedirect",
@@ -125,38 +132,38 @@ export const ROOMS: readonly Room[] = [
         "retryDelay",
         "isRefusedForNow",
       ],
-      "src/client/call.ts": ["run", "#planOf", "#begun"],
-      "src/client/client.ts": ["messagesSendCall"],
-      "src/client/token.ts": ["heldToken", "invalidate", "#ask", "#asking"],
+      "src/messaging/client/call.ts": ["run", "#planOf", "#begun"],
+      "src/messaging/client/client.ts": ["messagesSendCall"],
+      "src/messaging/client/token.ts": ["heldToken", "invalidate", "#ask", "#asking"],
     },
   },
   {
     name: "emulator",
     sampled: 4,
     places: {
-      "src/emulator/delivery/attempt.ts": ["afterAttempt", "retryAt", "succeeded", "countOf", "atAfter"],
-      "src/emulator/delivery/deliveries.ts": ["nextAttempt", "recover", "targetOf", "secretsOf", "renewed"],
-      "src/emulator/routes/send.ts": ["handleSend", "recall", "keyOf", "isOver"],
+      "src/messaging/emulator/delivery/attempt.ts": ["afterAttempt", "retryAt", "succeeded", "countOf", "atAfter"],
+      "src/messaging/emulator/delivery/deliveries.ts": ["nextAttempt", "recover", "targetOf", "secretsOf", "renewed"],
+      "src/messaging/emulator/routes/send.ts": ["handleSend", "recall", "keyOf", "isOver"],
     },
   },
   {
     name: "inspector",
     sampled: 4,
     places: {
-      "src/inspector/access.ts": [
+      "src/tools/inspector/access.ts": [
         ...["createGuard", "isOwnOrigin", "isOwnSite", "refusedMethod", "refusedPost", "includes", "grantedBy", "use"],
         ...["authorization", "createLoopbackSession", "open"],
       ],
-      "src/inspector/inspector.ts": ["handle", "#answer", "reauthorize", "denied"],
+      "src/tools/inspector/inspector.ts": ["handle", "#answer", "reauthorize", "denied"],
     },
   },
   {
     name: "sources",
     sampled: 5,
     places: {
-      "src/presets/stripe.ts": ["verify", "partsOf", "parse"],
-      "src/presets/hmac-source.ts": ["verify", "identify", "piecesOf"],
-      "src/presets/twilio.ts": ["verify", "isTwilioUrl", "bodyDigestIn", "identify", "portsOf"],
+      "src/sources/stripe.ts": ["verify", "partsOf", "parse"],
+      "src/sources/hmac-source.ts": ["verify", "identify", "piecesOf"],
+      "src/sources/twilio.ts": ["verify", "isTwilioUrl", "bodyDigestIn", "identify", "portsOf"],
       "src/sources/define-source.ts": ["match", "liveAt", "read", "placeOf", "isEpochMs"],
       "src/sources/keys.ts": ["compileSourceKeys", "replacedSecret", "hmac"],
       "src/sources/filter.ts": ["refusalOf", "filtered"],

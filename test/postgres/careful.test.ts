@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { Lease } from "../../src/inbox/store.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { event, quarantine, turn } from "../stores/sqlite-turns.ts";
 import { complete, leases, openAt, SETTLED } from "./desk.ts";
 import { newPool, newSchema, sql } from "./place.ts";

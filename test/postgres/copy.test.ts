@@ -11,7 +11,7 @@ import { copyInbox } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { sized } from "../setup/form.ts";
 import { makePath } from "../stores/sqlite-place.ts";
 import { contextOf, event, quarantine, turn } from "../stores/sqlite-turns.ts";

@@ -1,7 +1,7 @@
 /** A server that is not there, goes away or refuses: deliveries get 503, nothing that was acknowledged is lost, no restart. */
 import { describe, expect, it } from "vitest";
 import { type PgClient, postgresStore } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { openAt } from "./desk.ts";

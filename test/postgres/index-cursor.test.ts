@@ -2,7 +2,7 @@
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { IndexCursor } from "../../src/stores/postgres/open.ts";
 import type { PgClient, PgPool } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { turn } from "../stores/sqlite-turns.ts";
 import { complete, openAt } from "./desk.ts";
 import { newPool, newSchema, sql } from "./place.ts";

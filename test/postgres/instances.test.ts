@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { InboxStore, PrunePolicy } from "../../src/inbox/store.ts";
 import { thisInstance } from "../../src/internal/process.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
 import { openAt } from "./desk.ts";
 import { newPool, newSchema, sql } from "./place.ts";

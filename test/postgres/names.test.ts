@@ -5,7 +5,7 @@ import { systemClock } from "../../src/internal/clock.ts";
 import { NameBook } from "../../src/stores/postgres/names.ts";
 import { PgStatements, withSession } from "../../src/stores/postgres/session.ts";
 import type { PgClient } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { event, quarantine, turn } from "../stores/sqlite-turns.ts";
 import { complete, leases, openAt, settle } from "./desk.ts";
 import { newPool, newSchema, sql, until } from "./place.ts";

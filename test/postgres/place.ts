@@ -6,7 +6,7 @@ import { inject, onTestFinished } from "vitest";
 import { nodeWebhook } from "../../adapters/node.ts";
 import { createReceiver, type InboxStore, type Receiver, type ReceiverOptions } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import type { SecretStore } from "../../src/service/secret-store.ts";
+import type { SecretStore } from "../../src/sources/messaging/secret-store.ts";
 import {
   type PgClient,
   type PgPool,
@@ -16,7 +16,7 @@ import {
   postgresSecrets,
   postgresStore,
 } from "../../src/stores/postgres.ts";
-import { signedRequest, TEST_SECRET } from "../../src/testing/deliver.ts";
+import { signedRequest, TEST_SECRET } from "../../src/tools/testing/deliver.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 
 let places = 0;

@@ -5,7 +5,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { lookForPooler } from "../../src/stores/postgres/open.ts";
 import { PgStatements, withSession } from "../../src/stores/postgres/session.ts";
 import { type PgPool, postgresStore } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { outbound } from "../receiver/events.ts";
 import { contextOf } from "../stores/sqlite-turns.ts";
 import { noPgBouncer } from "./pgbouncer.ts";

@@ -8,7 +8,7 @@ import {
   postgresSecrets,
   postgresStore,
 } from "../../src/stores/postgres.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { secretStoreContract } from "../contracts/secret-store.ts";
 import { makePath } from "../stores/sqlite-place.ts";
 import { createSealing, FULL, makeKeyFile, SLOTS } from "../stores/sqlite-secrets-place.ts";

@@ -1,7 +1,7 @@
 /** Effects that wait or hang: they delay neither deliveries nor other events (I9), and not for ever. */
 import { describe, expect, it } from "vitest";
 import type { PgClient, PgPool } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { event, turn } from "../stores/sqlite-turns.ts";
 import { ask, complete, failed, leases, openAt, openDesk, openHandling, SETTLED, settle, UNFINISHED } from "./desk.ts";
 import { scene } from "./interleavings-scene.ts";

@@ -4,7 +4,7 @@ import { describe, expect, inject, it, onTestFinished } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { type Clock, systemClock } from "../../src/internal/clock.ts";
 import { type PgClient, type PostgresStoreOptions, postgresStore } from "../../src/stores/postgres.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { contextOf, event, turn } from "../stores/sqlite-turns.ts";
 import { ask, complete } from "./desk.ts";
 import { newPool, newSchema, sql, until } from "./place.ts";

@@ -2,9 +2,9 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
-import { defineSource, type HmacScheme, hmacSource } from "../../src/presets/index.ts";
+import { defineSource, type HmacScheme, hmacSource } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock, incomingOf } from "../../src/testing/index.ts";
+import { createFakeClock, incomingOf } from "../../src/tools/testing/index.ts";
 
 const NOW = 1_700_000_000_000;
 const SECRET = "a secret of this provider";

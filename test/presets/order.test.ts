@@ -7,10 +7,10 @@ import Database from "better-sqlite3";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createReceiver, type InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { defineSource, github, shopify, stripe } from "../../src/presets/index.ts";
+import { defineSource, github, shopify, stripe } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { type Place, shuffledLanes } from "./shuffled-lanes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "oncehook-order-"));

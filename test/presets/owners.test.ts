@@ -2,9 +2,9 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createReceiver, type SourceEvents, type WebhookSource } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { defineSource, github, shopify, slack, standardWebhooks, stripe, twilio } from "../../src/presets/index.ts";
+import { defineSource, github, shopify, slack, standardWebhooks, stripe, twilio } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { fixtures, incomingOf, type SignedSource, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { fixtures, incomingOf, type SignedSource, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 
 const SECOND = 1_760_000_000;
 const URL = "https://example.com/webhooks";

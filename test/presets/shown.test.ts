@@ -4,9 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { inboxCommand } from "../../src/cli/inbox/command.ts";
 import { createReceiver, type InboxStore, openInbox } from "../../src/index.ts";
-import { createInspector } from "../../src/inspector/index.ts";
+import type { InboxOperator } from "../../src/receiver/operator.ts";
 import {
   defineSource,
   github,
@@ -16,11 +15,12 @@ import {
   standardWebhooks,
   stripe,
   twilio,
-} from "../../src/presets/index.ts";
-import type { InboxOperator } from "../../src/receiver/operator.ts";
+} from "../../src/sources/index.ts";
 import type { SourceEvents, WebhookSource } from "../../src/sources/source.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
+import { inboxCommand } from "../../src/tools/cli/inbox/command.ts";
+import { createInspector } from "../../src/tools/inspector/index.ts";
 import {
   createFakeClock,
   incomingOf,
@@ -28,7 +28,7 @@ import {
   type SignedSource,
   signedRequest,
   TEST_SECRETS,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 import { runHere } from "../cli/here.ts";
 import { mounted } from "../inspector/support/mounted.ts";
 

@@ -2,7 +2,7 @@
 import { expect, it, onTestFinished } from "vitest";
 import { createReceiver, type HandlerContext, type InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { stripe } from "../../src/presets/index.ts";
+import { stripe } from "../../src/sources/index.ts";
 import {
   createFakeClock,
   fixtures,
@@ -11,7 +11,7 @@ import {
   shuffled,
   signedRequest,
   TEST_SECRETS,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 import { sized } from "../setup/form.ts";
 
 /** An inbox, and the table beside it in which handlers keep the last state of each object. */

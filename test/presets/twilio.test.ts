@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createReceiver, type IncomingWebhook } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { twilio } from "../../src/presets/index.ts";
+import { twilio } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { ADAPTERS } from "../adapters/source-cases.ts";
 
 const URL = "https://example.com/webhooks";

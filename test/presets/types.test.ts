@@ -1,7 +1,7 @@
 /** What the types of sources promise: handlers get the events of their own source, and what a closed map does not list is refused. */
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { createReceiver, type MessageInboundEvent } from "../../src/index.ts";
-import { github, type StripeEvent, service, shopify, standardWebhooks, stripe } from "../../src/presets/index.ts";
+import { github, type StripeEvent, service, shopify, standardWebhooks, stripe } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 
 interface Paid {

@@ -16,9 +16,9 @@ import { describe, expect, it } from "vitest";
 import type { SourceEvents, WebhookSource } from "../../src/index.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, shopify, slack, standardWebhooks, stripe, twilio } from "../../src/presets/index.ts";
+import { github, shopify, slack, standardWebhooks, stripe, twilio } from "../../src/sources/index.ts";
 import type { ConnectedSource } from "../../src/sources/source.ts";
-import { seededRandom, TEST_SECRETS } from "../../src/testing/index.ts";
+import { seededRandom, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { sized } from "../setup/form.ts";
 
 type Headers = Record<string, string>;

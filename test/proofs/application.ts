@@ -1,8 +1,9 @@
 /** The sending side of an application, which speaks to an emulator through our own client. */
-import { type Client, createClient } from "../../src/client/client.ts";
-import type { ClientOptions } from "../../src/client/options.ts";
-import type { Emulator, FaultRule } from "../../src/emulator/index.ts";
+
 import { silentLogger } from "../../src/internal/logger.ts";
+import { type Client, createClient } from "../../src/messaging/client/client.ts";
+import type { ClientOptions } from "../../src/messaging/client/options.ts";
+import type { Emulator, FaultRule } from "../../src/messaging/emulator/index.ts";
 
 const MINUTE_MS = 60_000;
 /** Every tenth recipient is special: twice, reversed, failing in three ways, answering, 90 minutes late. */

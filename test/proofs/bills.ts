@@ -1,5 +1,5 @@
 /** Stripe's events of many objects: those of an object come shuffled, and some of them much later. */
-import { fixtures, shuffled } from "../../src/testing/index.ts";
+import { fixtures, shuffled } from "../../src/tools/testing/index.ts";
 import type { HandledEffect } from "./history.ts";
 import { otherIdentity } from "./sources.ts";
 

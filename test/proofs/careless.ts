@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { eventIdentity, type Receiver } from "../../src/index.ts";
-import { incomingOf } from "../../src/testing/deliver.ts";
+import { incomingOf } from "../../src/tools/testing/deliver.ts";
 import { makeEffectTable } from "./inbox.ts";
 import { type OtherSource, otherIdentity } from "./sources.ts";
 

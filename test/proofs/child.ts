@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { nodeWebhook } from "../../adapters/node.ts";
-import { incomingOf } from "../../src/testing/deliver.ts";
+import { incomingOf } from "../../src/tools/testing/deliver.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { answeringFirst, checkingThenInserting } from "./careless.ts";
 import { joinFile } from "./drivers.ts";

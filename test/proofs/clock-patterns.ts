@@ -1,5 +1,5 @@
 /** How wall clocks go wrong: by how much a machine's differs from the service's, one setting after the other. */
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;

@@ -11,7 +11,7 @@ import {
   seededRandom,
   shuffled,
   signedRequest,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { type Pattern, patterns } from "./clock-patterns.ts";
 import { breachCounts, breachesOf, breachLines } from "./history.ts";

@@ -6,7 +6,7 @@
 import { Agent } from "node:http";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { lateBills, lateLine } from "./bills.ts";
 import type { Ready } from "./child.ts";
 import { mostRecoveryMs, type Recovery, recoveryLine, recoveryOf, tooSlow } from "./crash-recovery.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { createFakeClock, fixtures, incomingOf, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { createFakeClock, fixtures, incomingOf, seededRandom, shuffled } from "../../src/tools/testing/index.ts";
 import type { Answered } from "./child.ts";
 import { breachCounts, breachesOf, type History } from "./history.ts";
 import { Look, type Place, storeAt } from "./inbox.ts";

@@ -1,6 +1,6 @@
 /** The verdict on ledgers, on histories with a planted fault each: what it can not see, no run can show. */
 import { describe, expect, it } from "vitest";
-import type { EventRecord } from "../../src/emulator/index.ts";
+import type { EventRecord } from "../../src/messaging/emulator/index.ts";
 import { countsOf, findings, type HandledRow, type Ledger, verdictOn } from "./ledger.ts";
 
 const NONE = { lost: [], twice: [], outOfOrder: [], unverified: [] };

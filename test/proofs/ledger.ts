@@ -1,5 +1,5 @@
 /** The emulator's ledger against what handlers committed: the same judge, for programmes that send through the emulator. */
-import type { Delivery, Emulator, EventRecord } from "../../src/emulator/index.ts";
+import type { Delivery, Emulator, EventRecord } from "../../src/messaging/emulator/index.ts";
 import { type Breach, breachesOf, type HandledEffect } from "./history.ts";
 
 /** What a handler wrote, in the transaction of its event's completion, in that order. */

@@ -1,7 +1,7 @@
 /** The load balancer before the machines: each attempt goes to the next one in turn, whichever had the one before. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
 import { bytesOf } from "./careless.ts";
 import type { Machine } from "./machines.ts";

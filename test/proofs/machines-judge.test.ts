@@ -1,7 +1,7 @@
 /** The judge of machines that share an inbox, on histories with a planted fault each; what the history checker sees is tested with it. */
 import { describe, expect, it } from "vitest";
-import type { EventRecord } from "../../src/emulator/index.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import type { EventRecord } from "../../src/messaging/emulator/index.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import type { HandledEffect, StoredEvent } from "./history.ts";
 import { type Accounts, countsOf, findings, judge } from "./machines-judge.ts";
 import { deliveryOf } from "./sender.ts";

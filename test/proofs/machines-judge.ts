@@ -1,5 +1,5 @@
 /** What became of the service's events at machines that share an inbox: its ledger against the history and the inbox itself. */
-import type { Delivery, EventRecord } from "../../src/emulator/index.ts";
+import type { Delivery, EventRecord } from "../../src/messaging/emulator/index.ts";
 import { type Breach, breachesOf, breachLines, type HandledEffect, type StoredEvent } from "./history.ts";
 import { deliveryOf } from "./sender.ts";
 

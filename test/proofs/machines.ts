@@ -1,9 +1,9 @@
 /** `npm run prove -- machines`: two processes on different ports share one Postgres inbox, through outages of everything and a rolling upgrade. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, createClient } from "../../src/client/index.ts";
-import { createEmulator, type Emulator, type FaultRule } from "../../src/emulator/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { TEST_SECRET } from "../../src/testing/index.ts";
+import { type Client, createClient } from "../../src/messaging/client/index.ts";
+import { createEmulator, type Emulator, type FaultRule } from "../../src/messaging/emulator/index.ts";
+import { TEST_SECRET } from "../../src/tools/testing/index.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
 import { freePort } from "../support/free-port.ts";
 import { DELIVERY_FAULTS, sendOne } from "./application.ts";

@@ -1,6 +1,7 @@
 /** Sends messages to an example through the emulator while the example goes down for 1, 10 and 70 minutes of the service's time. */
-import { createEmulator, type Emulator, type ProfileName } from "../../src/emulator/index.ts";
+
 import { silentLogger } from "../../src/internal/logger.ts";
+import { createEmulator, type Emulator, type ProfileName } from "../../src/messaging/emulator/index.ts";
 import { connect } from "./application.ts";
 import { type HandledRow, type Verdict, verdictOn } from "./ledger.ts";
 

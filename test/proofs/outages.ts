@@ -1,5 +1,5 @@
 /** `npm run prove -- outages`: the examples, unchanged, over outages of 1, 10 and 70 minutes, under every profile. */
-import { PROFILE_NAMES, type ProfileName } from "../../src/emulator/index.ts";
+import { PROFILE_NAMES, type ProfileName } from "../../src/messaging/emulator/index.ts";
 import { SqliteApplication } from "../next/sqlite-application.ts";
 import { countsOf, findings } from "./ledger.ts";
 import { NextProcess } from "./outages-nextjs.ts";

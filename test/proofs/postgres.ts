@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { STATUS } from "../../src/stores/database.ts";
-import { incomingOf, seededRandom } from "../../src/testing/index.ts";
+import { incomingOf, seededRandom } from "../../src/tools/testing/index.ts";
 import { noPgBouncer, PgBouncer } from "../postgres/pgbouncer.ts";
 import { type PostgresServer, startPostgres } from "../postgres/server.ts";
 import { lateBills } from "./bills.ts";

@@ -1,6 +1,6 @@
 /** What a power cut leaves of files that were written, synced, shortened and removed. */
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { Disk, type Operation } from "./power-disk.ts";
 
 const write = (path: string, at: number, text: string): Operation => ({

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { Disk } from "./power-disk.ts";
 import { RECORDED_CALLS, RECORDING, Recording } from "./power-recording.ts";
 import { inFolder, missingFrom, type Programme, type Proof, seedOr, sizeOf, type Terms, within } from "./programme.ts";

@@ -1,7 +1,7 @@
 /** `npm run prove -- race`: the same event 64 times at once, to one process, to four on a SQLite file and to three on Postgres. */
 import { Agent } from "node:http";
 import { join } from "node:path";
-import { fixtures, seededRandom } from "../../src/testing/index.ts";
+import { fixtures, seededRandom } from "../../src/tools/testing/index.ts";
 import { MEMORY_DISK } from "../support/memory-disk.ts";
 import { Bills, lateBills, lateLine } from "./bills.ts";
 import type { Answered, Ready } from "./child.ts";

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NewEvent } from "../../src/inbox/record.ts";
-import { fixtures } from "../../src/testing/index.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { startPostgres } from "../postgres/server.ts";
 import { type EffectRow, Look, type Place } from "./inbox.ts";
 import { Asked, compiled } from "./process.ts";

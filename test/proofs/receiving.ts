@@ -16,7 +16,7 @@ import {
 } from "../../src/index.ts";
 import { type Clock, systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import type { ServiceOptions } from "../../src/presets/index.ts";
+import type { ServiceOptions } from "../../src/sources/index.ts";
 import type { SqliteDatabase, SqliteStoreOptions } from "../../src/stores/sqlite.ts";
 import { becomeLater } from "../support/later-version.ts";
 import { type DriverName, driverOf } from "./drivers.ts";

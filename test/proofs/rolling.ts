@@ -1,6 +1,6 @@
 /** A rolling upgrade under load: processes of this version on one inbox are replaced by a later one one by one, one of them back and forth. */
 import { join } from "node:path";
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { type Breach, breachCounts, breachesOf, breachLines } from "./history.ts";
 import { type Contents, Look, type Place } from "./inbox.ts";
 import { Asked, compiled } from "./process.ts";

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { sleep } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { rotateSecret } from "../../src/rotation/index.ts";
+import { rotateSecret } from "../../src/messaging/rotation/index.ts";
 import { type Verdict, verdictOn } from "./ledger.ts";
 import { createScene, type Scene, type Signing } from "./rotations-scene.ts";
 

@@ -1,7 +1,7 @@
 /** `npm run prove -- NAME [--full | --small]`: runs a proof programme, `all` runs each; without a name it lists them. The last line says what was shown. */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { Terminal } from "../../src/cli/terminal.ts";
+import { Terminal } from "../../src/tools/cli/terminal.ts";
 import { examples } from "../first-steps/examples.ts";
 import { tutorials } from "../first-steps/tutorials.ts";
 import { hosts } from "../hosts/programme.ts";

@@ -9,7 +9,7 @@ import {
   seededRandom,
   shuffled,
   signedRequest,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 import { type Bill, Bills } from "./bills.ts";
 import type { Answered, Handed } from "./child.ts";
 import type { Asked } from "./process.ts";

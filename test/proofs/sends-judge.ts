@@ -1,5 +1,5 @@
 /** Whether a run of sends kept the promise: one message per recipient and key, whatever happened on the way. */
-import { ServiceError } from "../../src/client/index.ts";
+import { ServiceError } from "../../src/messaging/client/index.ts";
 import { type Evidence, keyOf, type Ledger, placeOf, type Sent } from "./sends-run.ts";
 
 /** The first request, two retries, and one after a 401. */

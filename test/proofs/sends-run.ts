@@ -1,7 +1,8 @@
 /** Many sends through the fault proxy, then each failed one again with its key until it succeeds; and what both ends saw of it. */
-import { createClient, type SendOptions, type SendRequest, type SendResult } from "../../src/client/index.ts";
-import { createEmulator, type Emulator } from "../../src/emulator/index.ts";
+
 import { silentLogger } from "../../src/internal/logger.ts";
+import { createClient, type SendOptions, type SendRequest, type SendResult } from "../../src/messaging/client/index.ts";
+import { createEmulator, type Emulator } from "../../src/messaging/emulator/index.ts";
 import { type FaultProxy, type ProxiedCall, seededFaults, startFaultProxy } from "../client/fault-proxy.ts";
 
 /** Sends once, however many requests that takes. */

@@ -1,6 +1,6 @@
 /** Who is not to suffer: signed deliveries at a steady pace, most of them small, some of many pieces that come one after the other. */
 import { Agent } from "node:http";
-import { fixtures } from "../../src/testing/index.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import { p99 } from "../support/statistics.ts";
 import { type Delivery, deliveryOf, message, post, requestOf, Sender } from "./sender.ts";
 import { TENANT } from "./slow-besieged.ts";

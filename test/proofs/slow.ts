@@ -1,7 +1,7 @@
 /** `npm run prove -- slow`: 200 slow attackers (`--full` 2,000) against a server of each adapter, with signed traffic beside them. */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { signedRequest } from "../../src/testing/index.ts";
+import { signedRequest } from "../../src/tools/testing/index.ts";
 import { Asked, compiled, worker } from "./process.ts";
 import { inFolder, missingFrom, type Programme, type Proof, type Terms } from "./programme.ts";
 import { post } from "./sender.ts";

@@ -1,6 +1,6 @@
 /** The judge of a soak: it sees what grows slowly, and is not deceived by noise, a warm-up or single points. */
 import { describe, expect, it } from "vitest";
-import { seededRandom } from "../../src/testing/index.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { driftOf, isDrift, type Point } from "./soak-drift.ts";
 
 const TOLERANCE = { share: 0.1, least: 3 };

@@ -1,5 +1,5 @@
 /** The sender of a soak, in a process of its own: lifecycles of many messages mixed, some twice, some poisonous, flaky, or signed by nobody. */
-import { lifecycle, seededRandom, shuffled } from "../../src/testing/index.ts";
+import { lifecycle, seededRandom, shuffled } from "../../src/tools/testing/index.ts";
 import { type Delivery, deliveryOf, requestOf, Sender } from "./sender.ts";
 import { Line } from "./soak-line.ts";
 

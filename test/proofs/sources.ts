@@ -10,8 +10,8 @@ import {
   service,
   stripe,
   type WebhookSource,
-} from "../../src/presets/index.ts";
-import { type SourceRequestOptions, TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
+} from "../../src/sources/index.ts";
+import { type SourceRequestOptions, TEST_SECRET, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { documentedIdentity } from "./history.ts";
 
 /**

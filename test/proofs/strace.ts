@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { createReadStream } from "node:fs";
 import { Agent } from "node:http";
 import { createInterface } from "node:readline";
-import { fixtures } from "../../src/testing/index.ts";
+import { fixtures } from "../../src/tools/testing/index.ts";
 import type { Ready } from "./child.ts";
 import { Asked, compiled, type Started } from "./process.ts";
 import type { Description } from "./receiving.ts";

@@ -3,7 +3,7 @@
  * handles, copies its log into the file, prunes what is a month old, and closes. It says on its standard output what it acknowledged.
  */
 import { writeSync } from "node:fs";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { becomeLater } from "../support/later-version.ts";
 import { givenOptions } from "./process.ts";
 import type { ChildOptions } from "./syscall.ts";

@@ -1,8 +1,8 @@
 /** The deliveries and the receiver of a point, by a seed and a phase, so that whoever looks afterwards knows them without being told. */
 import type { KnownEvent } from "../../src/index.ts";
-import type { FakeClock } from "../../src/testing/fake-clock.ts";
-import { incomingOf } from "../../src/testing/index.ts";
-import { lifecycle, seededRandom, shuffled } from "../../src/testing/scenarios.ts";
+import type { FakeClock } from "../../src/tools/testing/fake-clock.ts";
+import { incomingOf } from "../../src/tools/testing/index.ts";
+import { lifecycle, seededRandom, shuffled } from "../../src/tools/testing/scenarios.ts";
 import { inTurn } from "./programme.ts";
 import { type Receiving, receive } from "./receiving.ts";
 import { type Delivery, deliveryOf, requestOf } from "./sender.ts";

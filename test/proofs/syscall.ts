@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
-import { createFakeClock, seededRandom } from "../../src/testing/index.ts";
+import { createFakeClock, seededRandom } from "../../src/tools/testing/index.ts";
 import { becomeLater } from "../support/later-version.ts";
 import { type Breach, breachCounts, breachesOf, breachLines } from "./history.ts";
 import { contentsAsLeft, contentsOf, Look } from "./inbox.ts";

@@ -9,9 +9,9 @@ import {
   PermanentError,
   verifySignature,
 } from "../../src/index.ts";
-import { github, slack } from "../../src/presets/index.ts";
+import { github, slack } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { listenOnLoopback } from "../support/loopback.ts";
 import { type Bench, deferred, HOUR, MINUTE, memoryBench, newInboxFile, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound } from "./events.ts";

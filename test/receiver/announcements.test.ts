@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { type ConflictNotice, PermanentError, RetryAfter } from "../../src/index.ts";
-import { eventIdentity } from "../../src/service/parse.ts";
+import { eventIdentity } from "../../src/sources/messaging/parse.ts";
 import { idleTurns, type LogLine, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 

@@ -19,7 +19,7 @@ import {
 } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock, type FakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 export const SECRET = "a-webhook-signing-secret-of-32-b";
 export const MINUTE = 60_000;

@@ -6,11 +6,11 @@ import { readRequestBody } from "../../adapters/fetch.ts";
 import { readNodeBody } from "../../adapters/node-io.ts";
 import { type BodyReading, type BodyResult, createReceiver, type InboxStore, openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { defineSource, github } from "../../src/presets/index.ts";
 import { BodyBudget, RequestVerifier, type UnverifiedWebhook } from "../../src/receiver/body-limits.ts";
+import { defineSource, github } from "../../src/sources/index.ts";
 import type { SourceEvents, WebhookSource } from "../../src/sources/source.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { deferred, idleTurns } from "./bench.ts";
 
 const MIB = 1024 * 1024;

@@ -1,6 +1,6 @@
 /** What the tests of bulk work stand on: a receiver whose dead letters can be mended. */
 import { PermanentError } from "../../src/index.ts";
-import type { FakeClock } from "../../src/testing/fake-clock.ts";
+import type { FakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { type Bench, memoryBench, until } from "./bench.ts";
 import { outbound } from "./events.ts";
 

@@ -7,7 +7,7 @@ import {
   type Receiver,
   type ReplayCounts,
 } from "../../src/index.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { DAY, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
 import { BulkScene } from "./bulk-scene.ts";

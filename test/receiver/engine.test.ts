@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import { type Bench, DAY, deferred, idleTurns, makeBench, memoryBench, newInboxFile, sqliteBench } from "./bench.ts";
 import { inbound } from "./events.ts";

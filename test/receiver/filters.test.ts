@@ -2,9 +2,9 @@
 import { setTimeout as realWait } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { createReceiver, type WebhookEvent } from "../../src/index.ts";
-import { github, hmacSource, service, stripe } from "../../src/presets/index.ts";
+import { github, hmacSource, service, stripe } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { fixtures, incomingOf, signedRequest, TEST_SECRET, TEST_SECRETS } from "../../src/testing/index.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRET, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { type BenchOptions, memoryBench, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 

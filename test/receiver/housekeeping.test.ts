@@ -1,7 +1,7 @@
 /** What an open inbox does by itself: that pruning catches up and keeps out of the way, and what is said and left where it fails or ends. */
 import { describe, expect, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import {
   type Bench,
   deferred,

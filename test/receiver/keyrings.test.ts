@@ -10,9 +10,9 @@ import {
   type WebhookSource,
 } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, hmacSource } from "../../src/presets/index.ts";
+import { github, hmacSource } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { deferred, HOUR, idleTurns, incoming, memoryBench, SECRET, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createReceiver, SetupError, StoreError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { DAY, deferred, incoming, memoryBench, recordedLog, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { copyInbox, openInbox, PermanentError } from "../../src/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { becomeLater } from "../support/later-version.ts";

@@ -4,7 +4,7 @@ import { createReceiver, openInbox, type ReceiverOptions, SetupError } from "../
 import { retentionOption } from "../../src/receiver/options.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { DAY, HOUR, MINUTE, memoryBench, recordedLog, SECRET, sqliteBench } from "./bench.ts";
 import { inbound } from "./events.ts";
 

@@ -3,9 +3,9 @@ import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { type Answer, type BodyReading, type BodyResult, createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { defineSource } from "../../src/presets/index.ts";
+import { defineSource } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { incomingOf } from "../../src/testing/index.ts";
+import { incomingOf } from "../../src/tools/testing/index.ts";
 import { deferred, idleTurns, memoryBench, sqliteBench, until } from "./bench.ts";
 import { inbound } from "./events.ts";
 

@@ -1,7 +1,7 @@
 /** The budget of bodies at its edges: what is cut and what is not, to the byte and to the millisecond. */
 import { describe, expect, it } from "vitest";
 import { BodyBudget } from "../../src/receiver/body-limits.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 const MIB = 1024 * 1024;
 /** What a chunk takes besides its bytes. */

@@ -7,8 +7,8 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createReceiver, type HandlerContext, type InboxStore, type IncomingWebhook } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, hmacSource, standardWebhooks, stripe } from "../../src/presets/index.ts";
-import { incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { github, hmacSource, standardWebhooks, stripe } from "../../src/sources/index.ts";
+import { incomingOf, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 
 /** An inbox of its own for one run. */
 export interface Place {

@@ -9,7 +9,7 @@ import {
   shopify,
   standardWebhooks,
   stripe,
-} from "../../src/presets/index.ts";
+} from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import {
@@ -20,7 +20,7 @@ import {
   signedRequest,
   TEST_SECRET,
   TEST_SECRETS,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 import { newInboxFile, recordedLog } from "./bench.ts";
 
 /** A receiver that stops with its test. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createVerifier } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import type { SecretSlots, SecretStore } from "../../src/service/secret-store.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import type { SecretSlots, SecretStore } from "../../src/sources/messaging/secret-store.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { deferred, idleTurns, incoming, memoryBench, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { deferred, idleTurns, incoming, newInboxFile, recordedLog, SECRET } from "./bench.ts";
 import { inbound } from "./events.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { adoptSecret, rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { adoptSecret, rotateSecret, type SecretStore } from "../../src/messaging/rotation/index.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { DAY_MS, FIRST_SECRET, failureOf, HOUR_MS, sightingOf, startSetting } from "./support.ts";
 
 const ANOTHER = "another-secret-of-32-bytes";

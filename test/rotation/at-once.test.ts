@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { callOf } from "../../src/client/call.ts";
-import type { EmulatorOptions } from "../../src/emulator/index.ts";
-import { rotateSecret } from "../../src/rotation/index.ts";
-import { liveSecrets } from "../../src/rotation/slots.ts";
-import { seededRandom } from "../../src/testing/index.ts";
+import { callOf } from "../../src/messaging/client/call.ts";
+import type { EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { rotateSecret } from "../../src/messaging/rotation/index.ts";
+import { liveSecrets } from "../../src/messaging/rotation/slots.ts";
+import { seededRandom } from "../../src/tools/testing/index.ts";
 import { around, Turns } from "./broken.ts";
 import { expectAgreement, failureOf, serviceSecret, serviceState, sightingOf, startSetting } from "./support.ts";
 

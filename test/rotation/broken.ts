@@ -1,6 +1,6 @@
 /** A rotation's store and client, whose operations end a rotation or wait for their turn. */
-import type { RotateSecretOptions, RotationClient, SecretStore } from "../../src/rotation/index.ts";
-import type { FakeClock } from "../../src/testing/fake-clock.ts";
+import type { RotateSecretOptions, RotationClient, SecretStore } from "../../src/messaging/rotation/index.ts";
+import type { FakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 /** Runs an operation of the store or the client, or does not. */
 export type Around = <T>(operation: () => Promise<T>) => Promise<T>;

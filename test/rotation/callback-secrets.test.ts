@@ -6,7 +6,7 @@ import {
   type CallbackSecretsOptions,
   callbackSecrets,
   type SavedSecrets,
-} from "../../src/rotation/callback-secrets.ts";
+} from "../../src/messaging/rotation/callback-secrets.ts";
 import { secretStoreContract } from "../contracts/secret-store.ts";
 import { failureOf } from "../support/failure-of.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { EmulatorOptions } from "../../src/emulator/index.ts";
-import { rotateSecret } from "../../src/rotation/index.ts";
-import { liveSecrets } from "../../src/rotation/slots.ts";
+import type { EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import { rotateSecret } from "../../src/messaging/rotation/index.ts";
+import { liveSecrets } from "../../src/messaging/rotation/slots.ts";
 import { around, Crash, type CrashPoint, crashAt } from "./broken.ts";
 import { DAY_MS, expectAgreement, MINUTE_MS, type Setting, serviceState, startSetting } from "./support.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type RotationClient, rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { type RotationClient, rotateSecret, type SecretStore } from "../../src/messaging/rotation/index.ts";
 import { TOKEN_PATH } from "../client/support.ts";
 import { expectAgreement, FIRST_SECRET, failureOf, HOUR_MS, serviceSecret, startSetting } from "./support.ts";
 

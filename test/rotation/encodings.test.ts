@@ -1,11 +1,11 @@
 /** A service that makes keys of its secrets' texts in another way (DLV-14), a store that says so, and a rotation between them. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { adoptSecret, rotateSecret } from "../../src/rotation/index.ts";
-import type { Keyring } from "../../src/service/keyring.ts";
-import { storedKeyring } from "../../src/service/keyring-source.ts";
-import { verifySignature } from "../../src/service/verify-signature.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { adoptSecret, rotateSecret } from "../../src/messaging/rotation/index.ts";
+import type { Keyring } from "../../src/sources/messaging/keyring.ts";
+import { storedKeyring } from "../../src/sources/messaging/keyring-source.ts";
+import { verifySignature } from "../../src/sources/messaging/verify-signature.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { type Caught, send, startCatcher, tokenOf } from "../emulator/support.ts";
 import { failureOf, MINUTE_MS, serviceSecret, startSetting, whileTimePasses } from "./support.ts";
 

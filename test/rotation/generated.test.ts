@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { callOf } from "../../src/client/call.ts";
 import { StoreError } from "../../src/errors.ts";
-import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { callOf } from "../../src/messaging/client/call.ts";
+import { rotateSecret, type SecretStore } from "../../src/messaging/rotation/index.ts";
 import { expectAgreement, failureOf, type Setting, serviceSecret, startSetting, whileTimePasses } from "./support.ts";
 
 const LOST = expect.stringMatching(/could not be stored for 120 s: that secret is lost.*rotateSecret\(\) again/);

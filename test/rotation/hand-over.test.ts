@@ -1,7 +1,7 @@
 /** What becomes of an answer that a client with `validateResponses: "throw"` refuses though the service did what was asked. */
 import { describe, expect, it } from "vitest";
-import { createClient, ResponseValidationError } from "../../src/client/index.ts";
-import { type RotateSecretOptions, rotateSecret } from "../../src/rotation/index.ts";
+import { createClient, ResponseValidationError } from "../../src/messaging/client/index.ts";
+import { type RotateSecretOptions, rotateSecret } from "../../src/messaging/rotation/index.ts";
 import { expectAgreement, failureOf, type Setting, serviceSecret, startSetting } from "./support.ts";
 
 const GENERATING = { emulator: { unspecified: { secretGeneration: "always" } } } as const;

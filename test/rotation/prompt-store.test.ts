@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { rotateSecret, type SecretStore } from "../../src/messaging/rotation/index.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
 import {
   expectAgreement,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
+import { rotateSecret, type SecretStore } from "../../src/messaging/rotation/index.ts";
 import {
   DAY_MS,
   expectAgreement,

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { rotateSecret } from "../../src/rotation/index.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { rotateSecret } from "../../src/messaging/rotation/index.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import {
   DAY_MS,
   expectAgreement,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { withCurrent, withNext, withPrevious } from "../../src/rotation/slots.ts";
-import type { SecretSlots } from "../../src/service/secret-store.ts";
+import { withCurrent, withNext, withPrevious } from "../../src/messaging/rotation/slots.ts";
+import type { SecretSlots } from "../../src/sources/messaging/secret-store.ts";
 
 const NOW = 1_760_000_000_000;
 const NEXT = { secret: "the-next-secret", since: NOW, rotatedAtBefore: null, hadSecret: true };

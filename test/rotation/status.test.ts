@@ -1,9 +1,9 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { rotateSecret, rotationStatus } from "../../src/rotation/index.ts";
-import { compileKeyring } from "../../src/service/keyring.ts";
-import { storedKeyring } from "../../src/service/keyring-source.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { rotateSecret, rotationStatus } from "../../src/messaging/rotation/index.ts";
+import { compileKeyring } from "../../src/sources/messaging/keyring.ts";
+import { storedKeyring } from "../../src/sources/messaging/keyring-source.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { FIRST_SECRET, failureOf, type Setting, sightingOf, startSetting } from "./support.ts";
 
 describe("rotationStatus()", () => {

@@ -1,14 +1,14 @@
 /** What the rotation's tests stand on: an emulator, a client and a secret store on one clock. */
 import { setImmediate } from "node:timers/promises";
 import { expect } from "vitest";
-import { type Client, type ClientOptions, createClient } from "../../src/client/index.ts";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/index.ts";
-import type { WebhookRecord } from "../../src/emulator/state/records.ts";
-import type { RotateSecretOptions, SecretStore } from "../../src/rotation/index.ts";
-import type { ReceiverSighting } from "../../src/service/secret-store.ts";
-import type { WebhookKind } from "../../src/service/webhook-kind.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { type Client, type ClientOptions, createClient } from "../../src/messaging/client/index.ts";
+import type { Emulator, EmulatorOptions } from "../../src/messaging/emulator/index.ts";
+import type { WebhookRecord } from "../../src/messaging/emulator/state/records.ts";
+import type { RotateSecretOptions, SecretStore } from "../../src/messaging/rotation/index.ts";
+import type { ReceiverSighting } from "../../src/sources/messaging/secret-store.ts";
+import type { WebhookKind } from "../../src/sources/messaging/webhook-kind.ts";
+import { createFakeClock, type FakeClock } from "../../src/tools/testing/fake-clock.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { collected, type Line } from "../client/support.ts";
 import { start } from "../emulator/support.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RotationError, rotateSecret } from "../../src/rotation/index.ts";
+import { RotationError, rotateSecret } from "../../src/messaging/rotation/index.ts";
 import {
   DAY_MS,
   expectAgreement,

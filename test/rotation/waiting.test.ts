@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type ReceiverSighting, rotateSecret, type SecretStore } from "../../src/rotation/index.ts";
-import { compileKeyring } from "../../src/service/keyring.ts";
-import { storedKeyring } from "../../src/service/keyring-source.ts";
+import { type ReceiverSighting, rotateSecret, type SecretStore } from "../../src/messaging/rotation/index.ts";
+import { compileKeyring } from "../../src/sources/messaging/keyring.ts";
+import { storedKeyring } from "../../src/sources/messaging/keyring-source.ts";
 import {
   failureOf,
   type Setting,

@@ -32,7 +32,7 @@ function newProject(): string {
     const settings = JSON.parse(readFileSync(join(ROOT, name), "utf8"));
     writeFileSync(join(folder, name), JSON.stringify(changed(settings)));
   }
-  cpSync(join(ROOT, "src/inspector/page"), join(folder, "src/inspector/page"), { recursive: true });
+  cpSync(join(ROOT, "src/tools/inspector/page"), join(folder, "src/tools/inspector/page"), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
   return folder;
 }
@@ -77,7 +77,7 @@ describe("the build (scripts/build.mjs)", () => {
     write(project, "index.ts", source(2));
     write(project, "cli/main.ts", 'const { fresh } = await import("./fresh.ts");\nconsole.log(fresh);\n');
     write(project, "cli/fresh.ts", 'export const fresh = "fresh";\n');
-    rmSync(join(project, "src/cli/old.ts"));
+    rmSync(join(project, "src/tools/cli/old.ts"));
     const building = build(project);
     const seen = new Set<string>();
     let ended = false;

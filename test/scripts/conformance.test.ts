@@ -9,7 +9,7 @@ let root: string;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "oncehook-conformance-"));
   write("docs/spec/conformance.md", "## RCV\n\n- RCV-1 one.\n- RCV-2 two.\n\n- ABC-1 other, see RCV-3.\n");
-  write("src/testing/suite.ts", "");
+  write("src/tools/testing/suite.ts", "");
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
@@ -42,7 +42,7 @@ describe("conformance()", () => {
 
   it("counts the published contract suites", () => {
     write("test/a.test.ts", "");
-    write("src/testing/suite.ts", 'test("two (RCV-2)", () => {});');
+    write("src/tools/testing/suite.ts", 'test("two (RCV-2)", () => {});');
     expect(conformance(root)[0]?.covered).toEqual(["RCV-2"]);
   });
 

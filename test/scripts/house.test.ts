@@ -40,10 +40,10 @@ describe("sumsOf()", () => {
   it("takes code of the package, contracts apart, and all lines of tests", () => {
     const texts = Object.entries({
       "src/a.ts": "one();\n\n// two\nthree();\n",
-      "src/inspector/page/b.css": "p {}\n",
+      "src/tools/inspector/page/b.css": "p {}\n",
       "src/page.html": "<p>\n",
       "adapters/c.tsx": "one();\n",
-      "src/testing/contracts/d.ts": "one();\n",
+      "src/tools/testing/contracts/d.ts": "one();\n",
       "test/contracts/e.ts": "one();\n// two\n",
       "test/f.test.ts": "one();\n\n// three\n",
       "test/g.json": "{}\n",

@@ -2,8 +2,8 @@ import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { identityOf, type LaneKey } from "../../src/inbox/lane-key.ts";
 import { sha256 } from "../../src/internal/json.ts";
-import { eventIdentity, lanePlaceOf, parseEvent } from "../../src/service/parse.ts";
-import type { WebhookEvent } from "../../src/service/types.ts";
+import { eventIdentity, lanePlaceOf, parseEvent } from "../../src/sources/messaging/parse.ts";
+import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, sentBody } from "./examples.ts";
 
 /** By another tool, so that our hashing cannot vouch for itself. */

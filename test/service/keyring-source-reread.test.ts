@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
-import type { CompiledKeyring } from "../../src/service/keyring.ts";
 import type { KeyringContext, KeyringSource } from "../../src/sources/keyring-provider.ts";
 import { LookUpsCrowded } from "../../src/sources/keyring-provider.ts";
-import type { FakeClock } from "../../src/testing/fake-clock.ts";
+import type { CompiledKeyring } from "../../src/sources/messaging/keyring.ts";
+import type { FakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
 import { OTHER_SECRET, SECRET } from "./openssl.ts";
 

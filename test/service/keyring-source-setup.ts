@@ -1,9 +1,9 @@
 /** A keyring source over a provider that the test controls. */
 import type { LogFields, Logger } from "../../src/internal/logger.ts";
-import type { CompiledKeyring, Keyring, KeyringProvider } from "../../src/service/keyring.ts";
-import { createKeyringSource } from "../../src/service/keyring-source.ts";
 import type { KeyringContext } from "../../src/sources/keyring-provider.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import type { CompiledKeyring, Keyring, KeyringProvider } from "../../src/sources/messaging/keyring.ts";
+import { createKeyringSource } from "../../src/sources/messaging/keyring-source.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 export const MINUTE = 60_000;
 

@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../src/errors.ts";
 import type { Clock } from "../../src/internal/clock.ts";
 import type { Logger } from "../../src/internal/logger.ts";
-import { compileKeyring, type Keyring, type KeyringProvider } from "../../src/service/keyring.ts";
-import { createKeyringSource } from "../../src/service/keyring-source.ts";
-import type { SecretStore } from "../../src/service/secret-store.ts";
 import { keyringContext, LookUpsCrowded } from "../../src/sources/keyring-provider.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { compileKeyring, type Keyring, type KeyringProvider } from "../../src/sources/messaging/keyring.ts";
+import { createKeyringSource } from "../../src/sources/messaging/keyring-source.ts";
+import type { SecretStore } from "../../src/sources/messaging/secret-store.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { SetupError } from "../../src/errors.ts";
-import { type CompiledKeyring, compileKeyring, type Keyring } from "../../src/service/keyring.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring } from "../../src/sources/messaging/keyring.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const DAY = 86_400_000;

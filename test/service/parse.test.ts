@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { isKnownEvent, isTerminal, KNOWN_EVENT_TYPES, parseEvent, ruleOf } from "../../src/service/parse.ts";
+import { isKnownEvent, isTerminal, KNOWN_EVENT_TYPES, parseEvent, ruleOf } from "../../src/sources/messaging/parse.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, sentBody } from "./examples.ts";
 
 type Fields = Record<string, unknown>;

@@ -2,8 +2,14 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
-import { checkKind, checkRevision, checkSlots, slotsFromText, slotsToText } from "../../src/service/secret-store.ts";
-import { isWebhookKind, WEBHOOK_KIND_RULE } from "../../src/service/webhook-kind.ts";
+import {
+  checkKind,
+  checkRevision,
+  checkSlots,
+  slotsFromText,
+  slotsToText,
+} from "../../src/sources/messaging/secret-store.ts";
+import { isWebhookKind, WEBHOOK_KIND_RULE } from "../../src/sources/messaging/webhook-kind.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const FULL = {

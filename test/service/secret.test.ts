@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { isSameSecret } from "../../src/internal/same-secret.ts";
-import { checkSecret, secretTextIssue } from "../../src/service/secret.ts";
+import { checkSecret, secretTextIssue } from "../../src/sources/messaging/secret.ts";
 
 describe("secretTextIssue()", () => {
   it.each([

@@ -3,9 +3,9 @@ import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { OncehookError } from "../../src/errors.ts";
 import { stderrLogger } from "../../src/internal/logger.ts";
-import { compileKeyring, type Keyring } from "../../src/service/keyring.ts";
-import { createKeyringSource } from "../../src/service/keyring-source.ts";
-import { checkSecret } from "../../src/service/secret.ts";
+import { compileKeyring, type Keyring } from "../../src/sources/messaging/keyring.ts";
+import { createKeyringSource } from "../../src/sources/messaging/keyring-source.ts";
+import { checkSecret } from "../../src/sources/messaging/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -13,10 +13,10 @@ import {
   type SecretStore,
   secretStoreOption,
   slotsFromText,
-} from "../../src/service/secret-store.ts";
-import { signPayload } from "../../src/service/sign.ts";
-import { verifySignature } from "../../src/service/verify-signature.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+} from "../../src/sources/messaging/secret-store.ts";
+import { signPayload } from "../../src/sources/messaging/sign.ts";
+import { verifySignature } from "../../src/sources/messaging/verify-signature.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const DAY = 86_400_000;

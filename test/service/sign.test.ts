@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { signPayload } from "../../src/service/sign.ts";
 import { HmacKey } from "../../src/sources/hmac-key.ts";
+import { signPayload } from "../../src/sources/messaging/sign.ts";
 import { NOW, opensslHmac, SECRET, VECTORS } from "./openssl.ts";
 
 const body = Buffer.from('{"a":"ü"}');

@@ -1,12 +1,12 @@
 /** Keyrings made of what a secret store holds, and how a receiver reads them. */
 import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../src/errors.ts";
-import { type CompiledKeyring, compileKeyring, type Keyring } from "../../src/service/keyring.ts";
-import { createKeyringSource, latestReads, storedKeyring } from "../../src/service/keyring-source.ts";
-import type { SecretSlots, SecretStore, StoredSecrets } from "../../src/service/secret-store.ts";
 import { HmacKey } from "../../src/sources/hmac-key.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import { type CompiledKeyring, compileKeyring, type Keyring } from "../../src/sources/messaging/keyring.ts";
+import { createKeyringSource, latestReads, storedKeyring } from "../../src/sources/messaging/keyring-source.ts";
+import type { SecretSlots, SecretStore, StoredSecrets } from "../../src/sources/messaging/secret-store.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { atHand, MINUTE, settle, setUp } from "./keyring-source-setup.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 

@@ -8,7 +8,7 @@ import {
   isKnownEventType,
   KNOWN_EVENT_TYPES,
   parseEvent,
-} from "../../src/service/parse.ts";
+} from "../../src/sources/messaging/parse.ts";
 import type {
   EventByType,
   KnownEvent,
@@ -19,7 +19,7 @@ import type {
   MessageInboundEvent,
   UnknownEvent,
   WebhookEvent,
-} from "../../src/service/types.ts";
+} from "../../src/sources/messaging/types.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { bytes, deliveryBody } from "./examples.ts";
 

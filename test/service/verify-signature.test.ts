@@ -4,10 +4,14 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { KeyringError } from "../../src/errors.ts";
-import type { Keyring } from "../../src/service/keyring.ts";
-import { signPayload } from "../../src/service/sign.ts";
-import { type VerifyOptions, type VerifyResult, verifySignature } from "../../src/service/verify-signature.ts";
 import type { KeyringContext } from "../../src/sources/keyring-provider.ts";
+import type { Keyring } from "../../src/sources/messaging/keyring.ts";
+import { signPayload } from "../../src/sources/messaging/sign.ts";
+import {
+  type VerifyOptions,
+  type VerifyResult,
+  verifySignature,
+} from "../../src/sources/messaging/verify-signature.ts";
 import { NOW, OTHER_SECRET, opensslHmac, SECRET, SIGNED, VECTORS } from "./openssl.ts";
 
 const { body, timestamp, signature: hex } = SIGNED;

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { compileKeyring, type Keyring, type Voucher } from "../../src/service/keyring.ts";
-import { signPayload } from "../../src/service/sign.ts";
+import { compileKeyring, type Keyring, type Voucher } from "../../src/sources/messaging/keyring.ts";
+import { signPayload } from "../../src/sources/messaging/sign.ts";
 import {
   checkAge,
   checkHeaders,
@@ -19,7 +19,7 @@ import {
   toleranceOption,
   type VouchedFields,
   vouchingMatch,
-} from "../../src/service/verify.ts";
+} from "../../src/sources/messaging/verify.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const policy = { tolerance: DEFAULT_TOLERANCE };

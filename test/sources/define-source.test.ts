@@ -23,7 +23,7 @@ import {
   type TwilioEvent,
   twilio,
   type WebhookSource,
-} from "../../src/presets/index.ts";
+} from "../../src/sources/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import {
   createFakeClock,
@@ -34,7 +34,7 @@ import {
   type SourceRequestOptions,
   signedRequest,
   TEST_SECRETS,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 import { newFolder } from "../stores/sqlite-under-test.ts";
 
 const NOW = 1_760_000_100_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/service/sign.ts";
 import { readHeader, readTrace } from "../../src/sources/headers.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../src/sources/messaging/sign.ts";
 
 describe("readHeader()", () => {
   it("reads fetch Headers, joining duplicates in order", () => {

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { createReceiver } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github } from "../../src/presets/index.ts";
 import type { CommonOptions } from "../../src/receiver/options.ts";
+import { github } from "../../src/sources/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/testing/index.ts";
+import { createFakeClock, fixtures, incomingOf, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
 import { deferred } from "../inbox/bench.ts";
 import { newFolder } from "../stores/sqlite-under-test.ts";
 

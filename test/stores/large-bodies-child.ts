@@ -3,10 +3,10 @@ import { createHmac } from "node:crypto";
 import pg from "pg";
 import { createReceiver, type InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github } from "../../src/presets/github.ts";
+import { github } from "../../src/sources/github.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { incomingOf } from "../../src/testing/deliver.ts";
+import { incomingOf } from "../../src/tools/testing/deliver.ts";
 
 const BODIES = 40;
 const MIB = 1024 * 1024;

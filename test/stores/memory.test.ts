@@ -2,7 +2,7 @@ import { describe, expect, it, test } from "vitest";
 import type { Lease, Settle } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { storeContract } from "../contracts/store.ts";
 import { sized } from "../setup/form.ts";
 import { contextOf, event as eventNow, RULES, turn } from "./sqlite-turns.ts";

@@ -9,7 +9,7 @@ import { endsSql, findSql, lanesSql, OLDEST_PENDING } from "../../src/stores/sql
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { connect, makePath, open, watchedDriver } from "./sqlite-place.ts";
 import { event, quarantine, turn } from "./sqlite-turns.ts";
 

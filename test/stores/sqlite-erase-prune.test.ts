@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { InboxStore, Lease, PrunePolicy } from "../../src/inbox/store.ts";
 import { Interner } from "../../src/stores/sqlite/transaction.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { connect, makePath, open } from "./sqlite-place.ts";
 import { event, turn } from "./sqlite-turns.ts";
 

@@ -5,7 +5,7 @@ import type { Lease } from "../../src/inbox/store.ts";
 import { type AcceptMode, acceptAlone, acceptByRules, place } from "../../src/stores/sqlite/batch.ts";
 import { completeLast, SqliteLanes } from "../../src/stores/sqlite/lanes.ts";
 import { type OpenInbox, openInbox } from "../../src/stores/sqlite/open-inbox.ts";
-import { createFakeClock, type FakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock, type FakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { makePath } from "./sqlite-place.ts";
 import { contextOf, event, turn } from "./sqlite-turns.ts";
 

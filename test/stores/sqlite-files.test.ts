@@ -20,7 +20,7 @@ import { copyInbox } from "../../src/inbox/copy.ts";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/connection.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { connect, makeInbox, makePath, open, refusalOf } from "./sqlite-place.ts";
 import { NEXT, SLOTS, secretsAt } from "./sqlite-secrets-place.ts";

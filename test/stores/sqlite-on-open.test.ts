@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createReceiver } from "../../src/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
-import { deliver, fixtures, TEST_SECRET } from "../../src/testing/index.ts";
+import { deliver, fixtures, TEST_SECRET } from "../../src/tools/testing/index.ts";
 import { connect, makePath } from "./sqlite-place.ts";
 
 function receiverWith(onOpen: (db: SqliteDatabase) => unknown, path = makePath()) {

@@ -7,7 +7,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { cautionsAbout, prepareFile } from "../../src/stores/sqlite/connection.ts";
 import { asStoreError } from "../../src/stores/sqlite/failures.ts";
 import { type SqliteDatabase, type SqliteDriver, sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { becomeLater } from "../support/later-version.ts";
 import { connect, makeInbox, makePath, open, refusalOf, watchedDriver } from "./sqlite-place.ts";
 import { contextOf, event, RULES, turn } from "./sqlite-turns.ts";

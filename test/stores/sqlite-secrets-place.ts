@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach } from "vitest";
-import type { Sealing, SecretStore } from "../../src/service/secret-store.ts";
+import type { Sealing, SecretStore } from "../../src/sources/messaging/secret-store.ts";
 import { type SqliteSecretsOptions, sqliteSecrets } from "../../src/stores/sqlite.ts";
 
 export const SECRET = "a-webhook-signing-secret-of-32-b";

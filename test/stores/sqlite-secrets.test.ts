@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished, test } from "vitest";
 import { SetupError, StoreError } from "../../src/errors.ts";
 import { type SqliteDriver, type SqliteSecretsOptions, sqliteSecrets, sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { secretStoreContract } from "../contracts/secret-store.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { becomeLater } from "../support/later-version.ts";

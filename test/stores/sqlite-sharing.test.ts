@@ -3,7 +3,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { InboxStore } from "../../src/inbox/store.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { connect, makePath, open } from "./sqlite-place.ts";
 import { event, turn } from "./sqlite-turns.ts";
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ATTRIBUTES, METRICS } from "../../src/telemetry/names.ts";
-import { prometheusLabel, prometheusName } from "../../src/telemetry/prometheus.ts";
-import { createFakeClock } from "../../src/testing/fake-clock.ts";
+import { ATTRIBUTES, METRICS } from "../../src/tools/telemetry/names.ts";
+import { prometheusLabel, prometheusName } from "../../src/tools/telemetry/prometheus.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { HOUR, MINUTE, memoryBench, SECRET, type Wish } from "../receiver/bench.ts";
 import { inbound, outbound } from "../receiver/events.ts";
 

@@ -4,9 +4,9 @@ import { DataPointType, MeterProvider, MetricReader } from "@opentelemetry/sdk-m
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PermanentError, SetupError } from "../../src/index.ts";
-import { openTelemetry } from "../../src/telemetry/index.ts";
-import { RunningTotals } from "../../src/telemetry/measuring.ts";
-import { METRICS } from "../../src/telemetry/names.ts";
+import { openTelemetry } from "../../src/tools/telemetry/index.ts";
+import { RunningTotals } from "../../src/tools/telemetry/measuring.ts";
+import { METRICS } from "../../src/tools/telemetry/names.ts";
 import { type Bench, MINUTE, memoryBench, sqliteBench, until } from "../receiver/bench.ts";
 import { inbound, outbound } from "../receiver/events.ts";
 

@@ -17,7 +17,7 @@ import {
   signedRequest,
   TEST_SECRET,
   tampered,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 
 function receiverWith(onDelivery: () => unknown) {
   const store = memoryStore({ volatile: true });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createReceiver, parseEvent, RetryAfter } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { serviceFixtures } from "../../src/testing/fixtures.ts";
+import { serviceFixtures } from "../../src/tools/testing/fixtures.ts";
 import {
   createFakeClock,
   deliverWithRetries,
@@ -12,7 +12,7 @@ import {
   seededRandom,
   shuffled,
   TEST_SECRET,
-} from "../../src/testing/index.ts";
+} from "../../src/tools/testing/index.ts";
 
 describe("fixtures", () => {
   it("are events of their types, and the same on every call", () => {

@@ -1,7 +1,7 @@
 /** The contract of secret stores, on those of this package and on spoilt ones. */
 import { describe, expect, it, test } from "vitest";
-import type { SecretStore } from "../../src/service/secret-store.ts";
-import { memorySecrets } from "../../src/testing/memory-secrets.ts";
+import type { SecretStore } from "../../src/sources/messaging/secret-store.ts";
+import { memorySecrets } from "../../src/tools/testing/memory-secrets.ts";
 import { secretStoreContract } from "../contracts/secret-store.ts";
 
 const inMemory = (spoil: (store: SecretStore) => Partial<SecretStore> = () => ({})) => {

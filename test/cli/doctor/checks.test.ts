@@ -1,13 +1,13 @@
 /** The checks of `oncehook doctor` that are rules of their own: versions, guessing, clocks, addresses. */
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { doctorCommand } from "../../../src/cli/doctor/command.ts";
-import { named, newestDeliveryFindings, ServiceClock } from "../../../src/cli/doctor/finding.ts";
-import { caretRange, isWithin, runtimeFindings, thisRuntime } from "../../../src/cli/doctor/runtime.ts";
-import { bitsOf, LEAST_BITS } from "../../../src/cli/doctor/secret.ts";
-import { faultOf, shownUrl, urlFindings } from "../../../src/cli/doctor/service.ts";
 import { systemClock } from "../../../src/internal/clock.ts";
 import { lasting } from "../../../src/internal/lasting.ts";
+import { doctorCommand } from "../../../src/tools/cli/doctor/command.ts";
+import { named, newestDeliveryFindings, ServiceClock } from "../../../src/tools/cli/doctor/finding.ts";
+import { caretRange, isWithin, runtimeFindings, thisRuntime } from "../../../src/tools/cli/doctor/runtime.ts";
+import { bitsOf, LEAST_BITS } from "../../../src/tools/cli/doctor/secret.ts";
+import { faultOf, shownUrl, urlFindings } from "../../../src/tools/cli/doctor/service.ts";
 import { clockAt } from "./scene.ts";
 
 describe("versions", () => {
@@ -126,7 +126,7 @@ describe("the help of oncehook doctor", () => {
 
 describe("docs/cli.md", () => {
   it("lists the codes that there are", () => {
-    const folder = new URL("../../../src/cli/doctor/", import.meta.url);
+    const folder = new URL("../../../src/tools/cli/doctor/", import.meta.url);
     const sources = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), "utf8"));
     const page = readFileSync(new URL("../../../docs/cli.md", import.meta.url), "utf8");
     const [, section = ""] = page.split("\n## doctor\n");

@@ -1,6 +1,6 @@
 /** `oncehook doctor`, as a process and in this one: what it prints, and how it ends. */
 import { describe, expect, it } from "vitest";
-import { doctorCommand } from "../../../src/cli/doctor/command.ts";
+import { doctorCommand } from "../../../src/tools/cli/doctor/command.ts";
 import { rows } from "../../setup/form.ts";
 import { rowsOf, runHere } from "../here.ts";
 import { newFile } from "../place.ts";

@@ -1,13 +1,13 @@
 /** What the tests of `oncehook doctor` prepare: a folder, an inbox in it, and surroundings in which all is well. */
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type DoctorFlags, examine, type Surroundings } from "../../../src/cli/doctor/examine.ts";
-import type { Finding } from "../../../src/cli/doctor/finding.ts";
-import { thisRuntime } from "../../../src/cli/doctor/runtime.ts";
 import type { InboxStore } from "../../../src/inbox/store.ts";
 import { type Clock, systemClock } from "../../../src/internal/clock.ts";
-import { compileKeyring } from "../../../src/service/keyring.ts";
+import { compileKeyring } from "../../../src/sources/messaging/keyring.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { type DoctorFlags, examine, type Surroundings } from "../../../src/tools/cli/doctor/examine.ts";
+import type { Finding } from "../../../src/tools/cli/doctor/finding.ts";
+import { thisRuntime } from "../../../src/tools/cli/doctor/runtime.ts";
 import { contextOf } from "../../stores/sqlite-turns.ts";
 import { newFolder } from "../place.ts";
 

@@ -1,10 +1,10 @@
 /** `oncehook doctor --watch`: the alerts of an inbox, printed. */
 import { describe, expect, it } from "vitest";
-import { doctorCommand } from "../../../src/cli/doctor/command.ts";
-import { alertsOf } from "../../../src/cli/doctor/watch.ts";
 import type { InboxStore } from "../../../src/index.ts";
 import { type Alert, openInbox, PermanentError } from "../../../src/index.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
+import { doctorCommand } from "../../../src/tools/cli/doctor/command.ts";
+import { alertsOf } from "../../../src/tools/cli/doctor/watch.ts";
 import { MINUTE, newInboxFile, sqliteBench } from "../../receiver/bench.ts";
 import { inbound } from "../../receiver/events.ts";
 import { runHere } from "../here.ts";

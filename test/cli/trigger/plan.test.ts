@@ -1,8 +1,8 @@
 /** Which events `oncehook trigger` sends. */
 import { describe, expect, it } from "vitest";
-import { plan, type Wish } from "../../../src/cli/trigger-events.ts";
-import { parseEvent } from "../../../src/service/parse.ts";
-import { seededRandom } from "../../../src/testing/scenarios.ts";
+import { parseEvent } from "../../../src/sources/messaging/parse.ts";
+import { plan, type Wish } from "../../../src/tools/cli/trigger-events.ts";
+import { seededRandom } from "../../../src/tools/testing/scenarios.ts";
 
 interface Event {
   readonly eventType: string;

@@ -1,7 +1,7 @@
 /** The files that people have of a request. */
 import { Buffer } from "node:buffer";
 import { describe, expect, it } from "vitest";
-import { headerRecord, headersOf, requestOf } from "../../../src/cli/verify/capture.ts";
+import { headerRecord, headersOf, requestOf } from "../../../src/tools/cli/verify/capture.ts";
 
 const PAIR = { "x-service-timestamp": ["1760000000"], "x-service-signature": ["ab=="] };
 

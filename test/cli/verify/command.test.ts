@@ -1,7 +1,7 @@
 /** `oncehook verify` as a process: its files, its output and its exit codes. */
 import { describe, expect, it } from "vitest";
-import type { Capture } from "../../../src/cli/verify/capture.ts";
-import { diagnosisText, verifyCommand } from "../../../src/cli/verify/command.ts";
+import type { Capture } from "../../../src/tools/cli/verify/capture.ts";
+import { diagnosisText, verifyCommand } from "../../../src/tools/cli/verify/command.ts";
 import { runHere } from "../here.ts";
 import { newFile } from "../place.ts";
 import { runToEnd } from "../running.ts";

@@ -1,8 +1,8 @@
 /** What `oncehook verify` says of requests that are broken in known ways. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { CAUSES, type CauseCode } from "../../../src/cli/verify/causes.ts";
-import { diagnose } from "../../../src/cli/verify/diagnosis.ts";
+import { CAUSES, type CauseCode } from "../../../src/tools/cli/verify/causes.ts";
+import { diagnose } from "../../../src/tools/cli/verify/diagnosis.ts";
 import { AT, BROKEN, CIRCUMSTANCES, request, SECRET } from "./requests.ts";
 
 const GIVEN = { secret: SECRET, encoding: "utf8" } as const;

@@ -1,11 +1,11 @@
 /** A request as the service sends it, and the ways in which it is broken before somebody looks at it. */
 import { Buffer } from "node:buffer";
 import { gzipSync } from "node:zlib";
-import type { Capture, Header } from "../../../src/cli/verify/capture.ts";
-import type { CauseCode } from "../../../src/cli/verify/causes.ts";
-import type { CapturedWith, GivenSecret } from "../../../src/cli/verify/steps.ts";
-import { signPayload, type WrittenEncoding } from "../../../src/service/sign.ts";
-import { fixtures } from "../../../src/testing/fixtures.ts";
+import { signPayload, type WrittenEncoding } from "../../../src/sources/messaging/sign.ts";
+import type { Capture, Header } from "../../../src/tools/cli/verify/capture.ts";
+import type { CauseCode } from "../../../src/tools/cli/verify/causes.ts";
+import type { CapturedWith, GivenSecret } from "../../../src/tools/cli/verify/steps.ts";
+import { fixtures } from "../../../src/tools/testing/fixtures.ts";
 
 export const SECRET = "a-webhook-signing-secret-of-32-b";
 export const AT = 1_760_000_002_000;

@@ -1,6 +1,6 @@
 /** The dialog of bulk work: what it lets begin, what it does, and how it closes. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
+import { incomingOf, lifecycle, signedRequest } from "../../../src/tools/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
 import { fillWithCopies } from "./support/fill.ts";
 import { buttonOf, byMouse, holdBack, shown, told } from "./support/pressing.ts";

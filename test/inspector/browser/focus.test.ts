@@ -1,7 +1,7 @@
 /** Where the keyboard is once what had the focus went away: in the view, and on its way through the rows. */
 import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
-import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
+import { incomingOf, lifecycle, signedRequest } from "../../../src/tools/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
 import { byMouse, holdBack, told } from "./support/pressing.ts";
 import { MESSAGES } from "./support/stories.ts";

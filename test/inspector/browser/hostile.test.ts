@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { createReceiver } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
-import { fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../../src/testing/index.ts";
+import { fixtures, incomingOf, signedRequest, TEST_SECRET } from "../../../src/tools/testing/index.ts";
 import { needsChromium, newPage } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
 import { HOSTILE_COUNT, hostileTexts } from "./support/hostile.ts";

@@ -1,6 +1,6 @@
 /** New events while a viewer looks: they appear without moving anything else, and the page says when the session ends. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
+import { incomingOf, lifecycle, signedRequest } from "../../../src/tools/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
 import { shown } from "./support/pressing.ts";

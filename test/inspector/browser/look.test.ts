@@ -2,7 +2,7 @@
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { beforeEach, describe, expect, it } from "vitest";
-import { fixtures, incomingOf, signedRequest } from "../../../src/testing/index.ts";
+import { fixtures, incomingOf, signedRequest } from "../../../src/tools/testing/index.ts";
 import { NARROW, needsChromium, WIDE } from "./support/browser.ts";
 import type { Desk } from "./support/desk.ts";
 import { MESSAGES, NUMBER } from "./support/stories.ts";

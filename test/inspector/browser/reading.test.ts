@@ -1,6 +1,6 @@
 /** What somebody reads: it is the event that was chosen, it stays, and it can be read to its end. */
 import { beforeEach, describe, expect, it } from "vitest";
-import { incomingOf, lifecycle, signedRequest } from "../../../src/testing/index.ts";
+import { incomingOf, lifecycle, signedRequest } from "../../../src/tools/testing/index.ts";
 import { needsChromium } from "./support/browser.ts";
 import { byMouse } from "./support/pressing.ts";
 import { MESSAGES } from "./support/stories.ts";

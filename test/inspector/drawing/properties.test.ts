@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { LaneRecord } from "../../../src/inbox/record.ts";
-import type { Drawing } from "../../../src/inspector/api.ts";
-import { drawMessage } from "../../../src/inspector/drawing.ts";
+import type { Drawing } from "../../../src/tools/inspector/api.ts";
+import { drawMessage } from "../../../src/tools/inspector/drawing.ts";
 import { sized } from "../../setup/form.ts";
 import { GAP_WAIT_MS, openStory, type RunEnd, type Story } from "./story.ts";
 

@@ -2,10 +2,10 @@
 import { onTestFinished } from "vitest";
 import type { LaneRecord, NewEvent, OnDead, Outcome } from "../../../src/inbox/record.ts";
 import type { Act, InboxStore, Lease, Settle } from "../../../src/inbox/store.ts";
-import type { Drawing } from "../../../src/inspector/api.ts";
-import { drawMessage } from "../../../src/inspector/drawing.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
-import { createFakeClock, type FakeClock } from "../../../src/testing/fake-clock.ts";
+import type { Drawing } from "../../../src/tools/inspector/api.ts";
+import { drawMessage } from "../../../src/tools/inspector/drawing.ts";
+import { createFakeClock, type FakeClock } from "../../../src/tools/testing/fake-clock.ts";
 import { contextOf, event, turn } from "../../stores/sqlite-turns.ts";
 
 export const GAP_WAIT_MS = 90_000;

@@ -8,7 +8,7 @@ import {
   countsText,
   mainCount,
   statusText,
-} from "../../../src/inspector/page/bulk.tsx";
+} from "../../../src/tools/inspector/page/bulk.tsx";
 
 function reached(...actions: BulkAction[]): BulkState {
   return actions.reduce(bulkStep, COUNTING);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ceiling, healthOf, linePath, meanRate, rates, scale } from "../../../src/inspector/page/overview.tsx";
+import { ceiling, healthOf, linePath, meanRate, rates, scale } from "../../../src/tools/inspector/page/overview.tsx";
 import { sampleAt } from "./drawings.ts";
 
 /** So many events were accepted until then. */

@@ -1,5 +1,5 @@
 /** Drawings for the tests of the page: of an event that was handled at once, unless a test says otherwise. */
-import type { Drawing, DrawnEvent, Sample } from "../../../src/inspector/api.ts";
+import type { Drawing, DrawnEvent, Sample } from "../../../src/tools/inspector/api.ts";
 
 export function event(facts: Partial<DrawnEvent> = {}): DrawnEvent {
   const { id = 1, acceptedAt = 1_000 } = facts;

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { fromAddress, queryOf, toAddress } from "../../../src/inspector/page/filter.ts";
+import { fromAddress, queryOf, toAddress } from "../../../src/tools/inspector/page/filter.ts";
 
 describe("toAddress()", () => {
   it.each([
@@ -34,8 +34,8 @@ describe("fromAddress()", () => {
     expect(fromAddress("*12345")).toBe("");
     const place = toAddress("peer", "+4915112345678");
     vi.resetModules();
-    const after: typeof import("../../../src/inspector/page/filter.ts") = await import(
-      "../../../src/inspector/page/filter.ts"
+    const after: typeof import("../../../src/tools/inspector/page/filter.ts") = await import(
+      "../../../src/tools/inspector/page/filter.ts"
     );
     after.toAddress("peer", "+4915100000001");
     expect(after.fromAddress(place)).toBe("");

@@ -1,6 +1,6 @@
 /** The hint for an inbox without an event. */
 import { describe, expect, it } from "vitest";
-import { triggerCommand } from "../../../src/inspector/page/first-run.tsx";
+import { triggerCommand } from "../../../src/tools/inspector/page/first-run.tsx";
 
 describe("triggerCommand()", () => {
   it("names the address of the application that serves the page, not that of `oncehook inspect`, which receives nothing", () => {

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { formatAge, formatClock, formatCount, formatDuration, formatTime } from "../../../src/inspector/page/format.ts";
+import {
+  formatAge,
+  formatClock,
+  formatCount,
+  formatDuration,
+  formatTime,
+} from "../../../src/tools/inspector/page/format.ts";
 
 const NOW = new Date(2026, 10, 22, 13, 9, 16, 204).getTime();
 

@@ -1,8 +1,16 @@
 /** Where a message's drawing puts its marks: whatever happened, in order, apart, and inside. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Drawing, DrawnEvent } from "../../../src/inspector/api.ts";
-import { halfOf, layout, PAUSE_MS, pauseText, place, ROWS, repeatsOf } from "../../../src/inspector/page/layout.ts";
+import type { Drawing, DrawnEvent } from "../../../src/tools/inspector/api.ts";
+import {
+  halfOf,
+  layout,
+  PAUSE_MS,
+  pauseText,
+  place,
+  ROWS,
+  repeatsOf,
+} from "../../../src/tools/inspector/page/layout.ts";
 import { drawing, event } from "./drawings.ts";
 
 /** Milliseconds next to minutes and hours. */

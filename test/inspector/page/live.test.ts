@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Overview } from "../../../src/inspector/api.ts";
-import { ApiFailure } from "../../../src/inspector/page/api.ts";
-import { createPoll, createReload, type Live, merged } from "../../../src/inspector/page/live.ts";
+import type { Overview } from "../../../src/tools/inspector/api.ts";
+import { ApiFailure } from "../../../src/tools/inspector/page/api.ts";
+import { createPoll, createReload, type Live, merged } from "../../../src/tools/inspector/page/live.ts";
 import { sampleAt } from "./drawings.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { href, ifStillWanted, parseHash } from "../../../src/inspector/page/router.ts";
+import { href, ifStillWanted, parseHash } from "../../../src/tools/inspector/page/router.ts";
 
 describe("parseHash()", () => {
   it.each([

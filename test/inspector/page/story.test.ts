@@ -1,6 +1,6 @@
 /** The sentences about a message: did the customer get it? If not, why? */
 import { describe, expect, it } from "vitest";
-import type { DrawnHold } from "../../../src/inspector/api.ts";
+import type { DrawnHold } from "../../../src/tools/inspector/api.ts";
 import {
   endOf,
   eventWords,
@@ -9,7 +9,7 @@ import {
   progressOf,
   statusOf,
   summaryOf,
-} from "../../../src/inspector/page/story.ts";
+} from "../../../src/tools/inspector/page/story.ts";
 import { drawing, event } from "./drawings.ts";
 
 /** 12:00:03 of a day, wherever this runs. */

@@ -1,10 +1,10 @@
 /** `POST api/bulk`: its lines, one at a time, and what ends it. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Access, BulkLine } from "../../../src/inspector/index.ts";
-import { Samples } from "../../../src/inspector/look.ts";
-import type { ApiCall } from "../../../src/inspector/route.ts";
-import { bulkRoute } from "../../../src/inspector/routes/acts.ts";
-import { createFakeClock } from "../../../src/testing/fake-clock.ts";
+import type { Access, BulkLine } from "../../../src/tools/inspector/index.ts";
+import { Samples } from "../../../src/tools/inspector/look.ts";
+import type { ApiCall } from "../../../src/tools/inspector/route.ts";
+import { bulkRoute } from "../../../src/tools/inspector/routes/acts.ts";
+import { createFakeClock } from "../../../src/tools/testing/fake-clock.ts";
 import { idleTurns, until } from "../../receiver/bench.ts";
 import { BulkScene } from "../../receiver/bulk-scene.ts";
 

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createReceiver, type InboxStore, PermanentError, type Receiver, RetryAfter } from "../../../src/index.ts";
-import { createInspector, type Overview } from "../../../src/inspector/index.ts";
+import { createInspector, type Overview } from "../../../src/tools/inspector/index.ts";
 import { incoming, recordedLog, SECRET } from "../../receiver/bench.ts";
 import { inbound, outbound } from "../../receiver/events.ts";
 import { turn } from "../../stores/sqlite-turns.ts";

@@ -2,9 +2,9 @@
 import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { ApiCall } from "../../../src/inspector/route.ts";
-import { csvLine, eventsRoute } from "../../../src/inspector/routes/events.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
+import type { ApiCall } from "../../../src/tools/inspector/route.ts";
+import { csvLine, eventsRoute } from "../../../src/tools/inspector/routes/events.ts";
 import { outbound } from "../../receiver/events.ts";
 import { sized } from "../../setup/form.ts";
 import { event, turn } from "../../stores/sqlite-turns.ts";

@@ -1,8 +1,8 @@
 /** `GET api/groups`, which goes through all dead letters: once for all who ask. */
 import { expect, it } from "vitest";
-import type { ErrorGroups } from "../../../src/inspector/index.ts";
-import type { ApiCall } from "../../../src/inspector/route.ts";
-import { groupsRoute } from "../../../src/inspector/routes/overview.ts";
+import type { ErrorGroups } from "../../../src/tools/inspector/index.ts";
+import type { ApiCall } from "../../../src/tools/inspector/route.ts";
+import { groupsRoute } from "../../../src/tools/inspector/routes/overview.ts";
 import { until } from "../../receiver/bench.ts";
 import { BulkScene } from "../../receiver/bulk-scene.ts";
 

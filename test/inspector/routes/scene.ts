@@ -11,7 +11,7 @@ import {
   RetryAfter,
   type WebhookEvent,
 } from "../../../src/index.ts";
-import { type Access, createInspector, type Grant } from "../../../src/inspector/index.ts";
+import { type Access, createInspector, type Grant } from "../../../src/tools/inspector/index.ts";
 import { incoming, type LogLine, recordedLog, SECRET } from "../../receiver/bench.ts";
 import { inbound, outbound } from "../../receiver/events.ts";
 import { turn } from "../../stores/sqlite-turns.ts";

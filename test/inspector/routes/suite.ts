@@ -1,8 +1,8 @@
 /** What the inspector's JSON answers, over HTTP and whatever the store. */
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { BulkLine, Drawing, EventPage, Lookup, Message, MessagePage } from "../../../src/inspector/index.ts";
-import { eventIdentity } from "../../../src/service/parse.ts";
+import { eventIdentity } from "../../../src/sources/messaging/parse.ts";
+import type { BulkLine, Drawing, EventPage, Lookup, Message, MessagePage } from "../../../src/tools/inspector/index.ts";
 import { inbound, outbound } from "../../receiver/events.ts";
 import { fill, type MakeStore, NUMBER, openScene, type RouteScene, TEXT } from "./scene.ts";
 

@@ -9,7 +9,7 @@ import {
 } from "node:http";
 import { onTestFinished } from "vitest";
 import { nodeInspector } from "../../../adapters/node.ts";
-import type { Mountable } from "../../../src/inspector/index.ts";
+import type { Mountable } from "../../../src/tools/inspector/index.ts";
 import { listenOnLoopback } from "../../support/loopback.ts";
 
 export interface Mounted {

@@ -1,6 +1,11 @@
 /** An inspector on a recorded log and a fake clock, whose rights a test sets by a header. */
 import type { IncomingMessage } from "node:http";
-import { createInspector, type Grant, type Inspector, type InspectorOptions } from "../../../src/inspector/index.ts";
+import {
+  createInspector,
+  type Grant,
+  type Inspector,
+  type InspectorOptions,
+} from "../../../src/tools/inspector/index.ts";
 import { type Bench, memoryBench } from "../../receiver/bench.ts";
 import { type Mounted, mounted } from "./mounted.ts";
 

@@ -1,8 +1,9 @@
 /** A rotation as it should not be: the service signs with a secret that no receiver knows yet. */
-import type { Client } from "../../../src/client/client.ts";
+
 import { type Clock, sleep } from "../../../src/internal/clock.ts";
-import type { SecretStore } from "../../../src/service/secret-store.ts";
-import type { WebhookKind } from "../../../src/service/webhook-kind.ts";
+import type { Client } from "../../../src/messaging/client/client.ts";
+import type { SecretStore } from "../../../src/sources/messaging/secret-store.ts";
+import type { WebhookKind } from "../../../src/sources/messaging/webhook-kind.ts";
 import { OVERLAP_MS } from "./service.ts";
 
 export interface Careless {

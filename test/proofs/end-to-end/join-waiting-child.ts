@@ -1,6 +1,7 @@
 /** The process that sends and waits: it never starts its receiver, and ends when there is nothing left to do. */
-import { createClient } from "../../../src/client/client.ts";
+
 import { createReceiver } from "../../../src/index.ts";
+import { createClient } from "../../../src/messaging/client/client.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 
 const [inboxPath = "", baseUrl = "", clientId = "", clientSecret = "", sendFrom = "", secret = ""] =

@@ -1,5 +1,5 @@
 /** The matrix: every combination of the four readings that decide how a delivery is signed. */
-import { READINGS, type Readings } from "../../../src/emulator/index.ts";
+import { READINGS, type Readings } from "../../../src/messaging/emulator/index.ts";
 
 export type Reading = Pick<Readings, "overlapSigning" | "retrySignature" | "signatureEncoding" | "timestampUnit">;
 

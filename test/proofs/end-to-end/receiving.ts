@@ -16,7 +16,7 @@ import {
 } from "../../../src/index.ts";
 import type { Clock, Random } from "../../../src/internal/clock.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
-import type { SecretStore } from "../../../src/service/secret-store.ts";
+import type { SecretStore } from "../../../src/sources/messaging/secret-store.ts";
 import { type SqliteDatabase, sqliteSecrets, sqliteStore } from "../../../src/stores/sqlite.ts";
 import { bridge } from "../../adapters/fetch-bridge.ts";
 import { freePort } from "../../support/free-port.ts";

@@ -1,9 +1,9 @@
 /** One run: our client sends, the service delivers, our receiver handles, and secrets are rotated three times meanwhile. */
 import { sleep } from "../../../src/internal/clock.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
-import { rotateSecret } from "../../../src/rotation/index.ts";
-import type { WebhookKind } from "../../../src/service/webhook-kind.ts";
-import { createFakeClock, type FakeClock, seededRandom } from "../../../src/testing/index.ts";
+import { rotateSecret } from "../../../src/messaging/rotation/index.ts";
+import type { WebhookKind } from "../../../src/sources/messaging/webhook-kind.ts";
+import { createFakeClock, type FakeClock, seededRandom } from "../../../src/tools/testing/index.ts";
 import { type Verdict, verdictOn } from "../ledger.ts";
 import { rotateCarelessly } from "./careless.ts";
 import type { Reading } from "./readings.ts";

@@ -1,7 +1,8 @@
 /** The service of a run, and the application's sending side. */
-import { createEmulator, type Emulator, type FaultRule } from "../../../src/emulator/index.ts";
+
 import { silentLogger } from "../../../src/internal/logger.ts";
-import type { FakeClock } from "../../../src/testing/index.ts";
+import { createEmulator, type Emulator, type FaultRule } from "../../../src/messaging/emulator/index.ts";
+import type { FakeClock } from "../../../src/tools/testing/index.ts";
 import { type Application, connect, DELIVERY_FAULTS } from "../application.ts";
 import { nameOf, type Reading } from "./readings.ts";
 

@@ -1,7 +1,8 @@
 /** The one clock of a run, which both sides share, moved on. */
-import type { Emulator } from "../../../src/emulator/index.ts";
+
 import type { Clock } from "../../../src/internal/clock.ts";
-import type { FakeClock } from "../../../src/testing/index.ts";
+import type { Emulator } from "../../../src/messaging/emulator/index.ts";
+import type { FakeClock } from "../../../src/tools/testing/index.ts";
 
 /** What is sent within a step arrives at its end. */
 const STEP_MS = 30_000;

@@ -1,5 +1,5 @@
 /** One request that a verifier is asked about, and what must become of it. */
-import type { TimestampFormat } from "../../../src/service/verify.ts";
+import type { TimestampFormat } from "../../../src/sources/messaging/verify.ts";
 
 export interface Case {
   /** What was done to it, for the counts. */

@@ -1,6 +1,6 @@
 /** Randomness of one case: seed and number alone decide it, so that any case can be made again without those before it. */
 import type { Random } from "../../../src/internal/clock.ts";
-import { seededRandom } from "../../../src/testing/scenarios.ts";
+import { seededRandom } from "../../../src/tools/testing/scenarios.ts";
 
 export class Dice {
   readonly #random: Random;

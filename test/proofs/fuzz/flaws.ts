@@ -1,7 +1,7 @@
 /** Receivers with a fault each: what does not see them could not see it in ours. */
 import { createHmac } from "node:crypto";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/service/sign.ts";
-import { verifySignature } from "../../../src/service/verify-signature.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/sources/messaging/sign.ts";
+import { verifySignature } from "../../../src/sources/messaging/verify-signature.ts";
 import type { Case } from "./case.ts";
 import { SECRET } from "./signed.ts";
 

@@ -1,5 +1,5 @@
 /** Requests made from nothing: nobody signed them, however much they look as if. */
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/service/sign.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/sources/messaging/sign.ts";
 import type { Case } from "./case.ts";
 import type { Dice } from "./dice.ts";
 import { NOW, TOLERANCE_MS } from "./signed.ts";

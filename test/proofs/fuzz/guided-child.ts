@@ -1,7 +1,7 @@
 /** What jsfuzz calls with each input, which it makes from those that reached new code: it is taken for every part of a request. */
 import { writeFileSync } from "node:fs";
-import { eventIdentity, parseEvent } from "../../../src/service/parse.ts";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/service/sign.ts";
+import { eventIdentity, parseEvent } from "../../../src/sources/messaging/parse.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/sources/messaging/sign.ts";
 import type { Case } from "./case.ts";
 import { verifyOurs } from "./flaws.ts";
 import { headersOf, Ledger, NOW, type Signed, signedAt, signedPool } from "./signed.ts";

@@ -1,5 +1,5 @@
 /** Bodies that a holder of a secret could sign: JSON built from the events' own structure, with one thing wrong or odd in each. */
-import { serviceFixtures } from "../../../src/testing/fixtures.ts";
+import { serviceFixtures } from "../../../src/tools/testing/fixtures.ts";
 import type { Dice } from "./dice.ts";
 
 export interface JsonCase {

@@ -1,5 +1,5 @@
 /** What is done to the headers of a signed request, whose body stays as it is. */
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/service/sign.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/sources/messaging/sign.ts";
 import type { Case } from "./case.ts";
 import type { Dice } from "./dice.ts";
 import { flipBit } from "./mutate-body.ts";

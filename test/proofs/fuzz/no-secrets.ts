@@ -1,8 +1,8 @@
 /** Secrets that are none, as when an environment variable is not set: whoever sets one up is told, or anybody could sign with it. */
 import { createHmac } from "node:crypto";
 import { createReceiver, type ReceiverOptions, SetupError } from "../../../src/index.ts";
-import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/service/sign.ts";
-import { verifySignature } from "../../../src/service/verify-signature.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../src/sources/messaging/sign.ts";
+import { verifySignature } from "../../../src/sources/messaging/verify-signature.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { NOW, SECRET } from "./signed.ts";
 

@@ -1,7 +1,7 @@
 /** Deliveries of other providers. One that is intact is accepted. One that was changed, is too old, too new or signed by another key is not. */
 import { createReceiver, type IncomingWebhook } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
-import { github, hmacSource, shopify, slack, standardWebhooks, stripe, twilio } from "../../../src/presets/index.ts";
+import { github, hmacSource, shopify, slack, standardWebhooks, stripe, twilio } from "../../../src/sources/index.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import {
   createFakeClock,
@@ -12,7 +12,7 @@ import {
   signedRequest,
   TEST_SECRETS,
   tampered,
-} from "../../../src/testing/index.ts";
+} from "../../../src/tools/testing/index.ts";
 
 const URL = "https://example.com/webhooks";
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 /** One process's share of the cases: what it was asked to do, and what it found. */
 import { isDeepStrictEqual } from "node:util";
-import { eventIdentity, type ParseResult, parseEvent } from "../../../src/service/parse.ts";
+import { eventIdentity, type ParseResult, parseEvent } from "../../../src/sources/messaging/parse.ts";
 import type { Case } from "./case.ts";
 import { Dice } from "./dice.ts";
 import { FLAWS, type Flaw, type Verify, verifyOurs } from "./flaws.ts";

@@ -1,7 +1,12 @@
 /** The requests that were really signed: what mutations begin with, and the ledger of all that may be accepted. */
 import { createHash } from "node:crypto";
-import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER, type WrittenEncoding } from "../../../src/service/sign.ts";
-import { fixtures, serviceFixtures } from "../../../src/testing/fixtures.ts";
+import {
+  SIGNATURE_HEADER,
+  signPayload,
+  TIMESTAMP_HEADER,
+  type WrittenEncoding,
+} from "../../../src/sources/messaging/sign.ts";
+import { fixtures, serviceFixtures } from "../../../src/tools/testing/fixtures.ts";
 import type { Case } from "./case.ts";
 
 export const SECRET = "one-secret-of-32-bytes-for-fuzz!";

@@ -1,6 +1,5 @@
 /** Receivers in every mood, each with what it is asked: together they take every path on which something could be said. */
 import { join } from "node:path";
-import { forward, passthrough } from "../../../src/forward/index.ts";
 import {
   type Answer,
   createReceiver,
@@ -16,7 +15,8 @@ import {
 } from "../../../src/index.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
-import { createFakeClock, type FakeClock } from "../../../src/testing/fake-clock.ts";
+import { forward, passthrough } from "../../../src/tools/forward/index.ts";
+import { createFakeClock, type FakeClock } from "../../../src/tools/testing/fake-clock.ts";
 import type { Ears } from "./ears.ts";
 import { MARKS, pick } from "./marks.ts";
 import type { Signers } from "./requests.ts";

@@ -5,7 +5,7 @@ import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
 import { BasicTracerProvider, type ReadableSpan, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import promClient from "prom-client";
 import type { Logger, Receiver } from "../../../src/index.ts";
-import { openTelemetry, prometheusMetrics } from "../../../src/telemetry/index.ts";
+import { openTelemetry, prometheusMetrics } from "../../../src/tools/telemetry/index.ts";
 import type { Ears } from "./ears.ts";
 
 const CHANNELS = ["delivery", "handler"].flatMap((name) =>

@@ -1,6 +1,6 @@
 /** What an inbox of several people is sent: events of messages, invoices that they share, and bodies that are not events. */
 import { eventIdentity, type InboxStore } from "../../../src/index.ts";
-import { fixtures, lifecycle, type SignedRequest, shuffled, signedRequest } from "../../../src/testing/index.ts";
+import { fixtures, lifecycle, type SignedRequest, shuffled, signedRequest } from "../../../src/tools/testing/index.ts";
 import { otherIdentity } from "../sources.ts";
 
 export const NAMES = ["messages", "billing"] as const;

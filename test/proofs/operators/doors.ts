@@ -1,10 +1,15 @@
 /** Requests to the inspector that it must refuse. Each is a good one with one flaw: another site's page, another host name, a missing right. */
 import { createReceiver } from "../../../src/index.ts";
-import { createLoopbackSession, LINK_MS } from "../../../src/inspector/access.ts";
-import { createInspector, type Grant, type InspectorRequest, type Mountable } from "../../../src/inspector/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
-import { createFakeClock, deliver, fixtures, TEST_SECRET } from "../../../src/testing/index.ts";
+import { createLoopbackSession, LINK_MS } from "../../../src/tools/inspector/access.ts";
+import {
+  createInspector,
+  type Grant,
+  type InspectorRequest,
+  type Mountable,
+} from "../../../src/tools/inspector/index.ts";
+import { createFakeClock, deliver, fixtures, TEST_SECRET } from "../../../src/tools/testing/index.ts";
 
 const ORIGIN = "https://ops.example.com";
 const OWN = { host: "ops.example.com", origin: ORIGIN, "sec-fetch-site": "same-origin" };

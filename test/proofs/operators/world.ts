@@ -13,7 +13,7 @@ import {
 } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../../src/stores/sqlite.ts";
-import { createFakeClock, incomingOf, seededRandom, shuffled } from "../../../src/testing/index.ts";
+import { createFakeClock, incomingOf, seededRandom, shuffled } from "../../../src/tools/testing/index.ts";
 import { MEMORY_DISK } from "../../support/memory-disk.ts";
 import { breachesOf, breachLines, endOf, type HandledEffect, ownOf, storedEventOf } from "../history.ts";
 import { commitEffect, contentsOf, makeEffectTable } from "../inbox.ts";

@@ -1,5 +1,5 @@
 /** Chance that a seed decides: one stream of numbers for each question, so that another answer to one leaves the others alone. */
-import { seededRandom } from "../../../src/testing/index.ts";
+import { seededRandom } from "../../../src/tools/testing/index.ts";
 
 export class Dice {
   readonly #random: () => number;

@@ -1,6 +1,6 @@
 /** A fake clock for worlds with real input and output: time stands still until what is asked of a server is answered. */
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import type { FakeClock } from "../../../src/testing/index.ts";
+import type { FakeClock } from "../../../src/tools/testing/index.ts";
 
 /** A server that others ask too. */
 export interface AskedServer {

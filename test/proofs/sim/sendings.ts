@@ -1,6 +1,6 @@
 /** What the service sends in a world, and when: lifecycles with all that goes wrong on the way, and what is not the service's. */
 import type { KnownEvent } from "../../../src/index.ts";
-import { fixtures, lifecycle } from "../../../src/testing/index.ts";
+import { fixtures, lifecycle } from "../../../src/tools/testing/index.ts";
 import type { OtherSource, SourceName } from "../sources.ts";
 import type { Dice } from "./dice.ts";
 

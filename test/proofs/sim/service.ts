@@ -2,7 +2,12 @@
 import { createHash } from "node:crypto";
 import type { KnownEvent } from "../../../src/index.ts";
 import type { Clock } from "../../../src/internal/clock.ts";
-import { incomingOf, RETRY_MINUTES, type SourceRequestOptions, signedRequest } from "../../../src/testing/index.ts";
+import {
+  incomingOf,
+  RETRY_MINUTES,
+  type SourceRequestOptions,
+  signedRequest,
+} from "../../../src/tools/testing/index.ts";
 import { documentedIdentity } from "../history.ts";
 import { otherIdentity, pushDelivery, type SourceName } from "../sources.ts";
 import { Dice } from "./dice.ts";

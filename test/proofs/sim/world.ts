@@ -3,7 +3,7 @@ import type { LaneTag } from "../../../src/inbox/lane-key.ts";
 import type { EventSummary, InboxStore } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { thisInstance } from "../../../src/internal/process.ts";
-import { createFakeClock, type FakeClock } from "../../../src/testing/index.ts";
+import { createFakeClock, type FakeClock } from "../../../src/tools/testing/index.ts";
 import { effectOf, type HandledEffect, ownOf } from "../history.ts";
 import { type SourceName, wrongEvent } from "../sources.ts";
 import { type Course, isWanted, type Mishap } from "./course.ts";

@@ -3,8 +3,8 @@ import { copyFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { join } from "node:path";
 import { nodeInspector, nodeWebhook } from "../../../../adapters/node.ts";
-import { createInspector, type Grant } from "../../../../src/inspector/index.ts";
 import type { Logger } from "../../../../src/internal/logger.ts";
+import { createInspector, type Grant } from "../../../../src/tools/inspector/index.ts";
 import { listenOnLoopback } from "../../../support/loopback.ts";
 import { fillWithStories, liveReceiver, newFolder, type SceneReceiver } from "./scene.ts";
 

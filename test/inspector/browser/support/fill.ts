@@ -4,7 +4,7 @@ import { PermanentError } from "../../../../src/errors.ts";
 import { createReceiver } from "../../../../src/index.ts";
 import { silentLogger } from "../../../../src/internal/logger.ts";
 import { sqliteStore } from "../../../../src/stores/sqlite.ts";
-import { deliver, lifecycle, TEST_SECRET } from "../../../../src/testing/index.ts";
+import { deliver, lifecycle, TEST_SECRET } from "../../../../src/tools/testing/index.ts";
 
 export interface Fill {
   /** Messages of three handled events. */

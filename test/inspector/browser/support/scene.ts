@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createReceiver, type Receiver } from "../../../../src/index.ts";
 import { silentLogger } from "../../../../src/internal/logger.ts";
-import { KNOWN_EVENT_TYPES } from "../../../../src/service/parse.ts";
+import { KNOWN_EVENT_TYPES } from "../../../../src/sources/messaging/parse.ts";
 import { type SqliteDatabase, sqliteStore } from "../../../../src/stores/sqlite.ts";
 import {
   createFakeClock,
@@ -13,7 +13,7 @@ import {
   seededRandom,
   signedRequest,
   TEST_SECRET,
-} from "../../../../src/testing/index.ts";
+} from "../../../../src/tools/testing/index.ts";
 import { type Arrival, BLOCKING, MESSAGES, STORY, STORY_MINUTES, storyHandler } from "./stories.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,7 +1,7 @@
 /** What happened in the scene: which events came when, and how the application's handlers took them. */
 import { PermanentError } from "../../../../src/errors.ts";
 import type { HandlerContext, WebhookEvent } from "../../../../src/index.ts";
-import { fixtures } from "../../../../src/testing/index.ts";
+import { fixtures } from "../../../../src/tools/testing/index.ts";
 
 /** Minutes since the story began, and what came then: an event, or a body that is none. */
 export interface Arrival {
