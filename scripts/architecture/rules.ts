@@ -16,15 +16,18 @@ export interface Rule {
   check(project: Project): Verdict;
 }
 
-/** Lowest first. A file imports from a lower level or from its own room; rooms on one level do not import each other. */
+/**
+ * Lowest first. A file imports from a lower level or from its own room; rooms on one level do not import each other. The longest name that
+ * fits a file is its room.
+ */
 const LEVELS: readonly (readonly string[])[] = [
   ["src/errors.ts"],
   ["src/internal/"],
   ["src/inbox/"],
   ["src/sources/"],
   ["src/sources/messaging/"],
-  ["src/sources/", "src/receiver/", "src/messaging/emulator/", "src/messaging/client/"],
-  ["src/messaging/rotation/", "src/receiver/post-alert.ts"],
+  ["src/sources/index.ts", "src/receiver/", "src/messaging/emulator/", "src/messaging/client/"],
+  ["src/messaging/rotation/"],
   ["src/stores/", "src/create.ts"],
   ["src/index.ts"],
   ["src/tools/inspector/"],
@@ -70,6 +73,10 @@ const KNOWS_SERVICE: readonly string[] = [
   "src/tools/inspector/drawing.ts",
   "src/tools/telemetry/measuring.ts",
 ];
+
+/** What a source is, in `src/sources/`. Beside it are the providers, which the core does not know. */
+const SEAM = /^src\/sources\/(?:define-source|filter|headers|hmac-key|keyring-provider|keys|source)\.ts$/;
+const CORE = /^src\/(?:inbox|receiver|stores)\//;
 
 /** The client and the emulator are the other side of the wire. */
 const NO_INBOX: readonly string[] = ["src/messaging/client/", "src/messaging/emulator/"];
@@ -127,11 +134,27 @@ const serviceAlone: Rule = {
         count += 1;
         if (target.startsWith("src/sources/messaging/") && !isIn(KNOWS_SERVICE, file.path))
           problems.push(`${file.path} imports ${target}, which is about the messaging service`);
-        if (/^src\/(?:inbox|receiver|stores)\//.test(target) && isIn(NO_INBOX, file.path))
+        if (CORE.test(target) && isIn(NO_INBOX, file.path))
           problems.push(`${file.path} imports ${target} from the other side of the wire`);
       }
     }
     return { count, unit: "imports", problems };
+  },
+};
+
+const noProvider: Rule = {
+  name: "inbox, receiver and stores know no provider",
+  check(project) {
+    const targets = shipped(project)
+      .filter(({ path }) => CORE.test(path))
+      .flatMap((file) => file.imports.map(({ specifier }) => ({ file, target: targetOf(file, specifier) ?? "" })))
+      .filter(({ target }) => /^src\/sources\/[^/]+$/.test(target));
+    const problems = targets.filter(({ target }) => !SEAM.test(target));
+    return {
+      count: targets.length,
+      unit: "imports",
+      problems: problems.map(({ file, target }) => `${file.path} imports ${target}, which is about a provider`),
+    };
   },
 };
 
@@ -366,6 +389,7 @@ const opening: Rule = {
 export const RULES: readonly Rule[] = [
   direction,
   serviceAlone,
+  noProvider,
   noCycles,
   onePlace,
   declared,
@@ -395,11 +419,9 @@ export function entriesOf(project: Pick<Project, "manifest">): string[] {
 }
 
 function roomOf(path: string): { room: string; level: number } | undefined {
-  for (const [level, rooms] of LEVELS.entries()) {
-    const room = rooms.find((name) => path === name || (name.endsWith("/") && path.startsWith(name)));
-    if (room !== undefined) return { room, level };
-  }
-  return undefined;
+  return LEVELS.flatMap((rooms, level) => rooms.map((room) => ({ room, level })))
+    .filter(({ room }) => path === room || (room.endsWith("/") && path.startsWith(room)))
+    .toSorted((one, other) => other.room.length - one.room.length)[0];
 }
 
 /** The room of a file; for a dependency with several homes, all of them count as one. */

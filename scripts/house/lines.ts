@@ -4,7 +4,7 @@ import ts from "@typescript/typescript6";
 /** Sources that count, by their ending. A declaration (`.d.ts`) is a source here: somebody wrote it. */
 const CODE = /\.(?:tsx?|js|css)$/;
 /** The suites that a store's author runs: a text of tests that is published. Printed, and part of no sum. */
-const CONTRACTS = /^(?:src\/testing|test)\/contracts\//;
+const CONTRACTS = /^test\/contracts\//;
 
 export interface LineSums {
   /** Code lines of src and adapters. */
