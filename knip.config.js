@@ -18,14 +18,14 @@ export default {
     "test/**/*.test.ts",
     "test/setup/*.ts",
     "test/proofs/run.ts",
-    "test/**/*{child,server}.ts", "test/planted/candidates.ts",
+    "test/**/*{child,server}.ts", "test/proofs/planted/candidates.ts",
   ],
   project: [
     "{src,adapters,bench,test}/**/*.{ts,tsx}",
     "scripts/**/*.{ts,mjs}",
     "examples/{demo-crash,shared,servers}/**/*.ts",
   ],
-  ignore: ["test/consumers/**", "test/orms/apps/**", "test/next/billing/**"],
+  ignore: ["test/consumers/**", "test/proofs/orms/apps/**", "test/next/billing/**"],
   // They are run, or are what examples in the docs install.
   ignoreDependencies: [
     "@arethetypeswrong/cli",

@@ -20,9 +20,9 @@ const alias = Object.entries(compilerOptions.paths).map(([entry, [source]]) => (
 /** Mocks a module, which others of its process would get too. */
 const ALONE = ["test/adapters/next.test.ts"];
 /** Tests on the one server of Postgres that is started for them. */
-const ON_POSTGRES = ["test/postgres/**/*.test.ts", "test/examples/*-postgres.test.ts"];
+const ON_POSTGRES = ["test/stores/postgres/**/*.test.ts", "test/examples/*-postgres.test.ts"];
 /** In Chromium: half a minute, so no part of `npm test`. They are measured too, and nothing runs beside them. */
-const IN_BROWSER = ["test/inspector/browser/**/*.test.ts"];
+const IN_BROWSER = ["test/tools/inspector/browser/**/*.test.ts"];
 const NOT_HERE = [...ALONE, ...ON_POSTGRES, ...IN_BROWSER, "**/node_modules/**", "test/next/**", "test/consumers/**"];
 
 export default defineConfig({
@@ -71,7 +71,7 @@ export default defineConfig({
     coverage: {
       provider: "v8",
       include: ["src/**", "adapters/**"],
-      // It runs in a browser: test/inspector/browser drives every view and act of it.
+      // It runs in a browser: test/tools/inspector/browser drives every view and act of it.
       exclude: ["src/tools/inspector/page/**"],
       reporter: ["text-summary", "json-summary"],
       reportOnFailure: true,

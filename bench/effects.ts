@@ -6,7 +6,7 @@ import { createReceiver, type WebhookEvent } from "../src/index.ts";
 import { silentLogger } from "../src/internal/logger.ts";
 import { type PgClient, postgresStore } from "../src/stores/postgres.ts";
 import { signedRequest } from "../src/tools/testing/index.ts";
-import { startPostgres } from "../test/postgres/server.ts";
+import { startPostgres } from "../test/stores/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { bodyOf, nextMessageId } from "./deliveries.ts";
 import { countRows } from "./kept-sides.ts";

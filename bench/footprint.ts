@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { InboxStore, Lease, PrunePolicy } from "../src/inbox/store.ts";
 import type { PgClient } from "../src/stores/postgres.ts";
-import { startPostgres } from "../test/postgres/server.ts";
+import { startPostgres } from "../test/stores/postgres/server.ts";
 import { nextMessageId } from "./deliveries.ts";
 import { type Group, grouped, type Limit, type Row, row } from "./rows.ts";
 import { eventOf, openPostgres, turnOf } from "./store.ts";

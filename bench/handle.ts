@@ -1,6 +1,6 @@
 /** What accepting and handling in one process reaches, with a handler that commits an effect, and how long an event waits for it. */
 
-import { startPostgres } from "../test/postgres/server.ts";
+import { startPostgres } from "../test/stores/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { type Run, takeTurns } from "./http.ts";
 import { countRows } from "./kept-sides.ts";

@@ -1,7 +1,7 @@
 /** A receiver with its inspector, a process of its own: `node inspector-server.js MESSAGES MODE`, three events each before it listens. */
 
-import { openDesk } from "../test/inspector/browser/support/desk.ts";
-import { fillWithCopies } from "../test/inspector/browser/support/fill.ts";
+import { openDesk } from "../test/tools/inspector/browser/support/desk.ts";
+import { fillWithCopies } from "../test/tools/inspector/browser/support/fill.ts";
 import { answerParent } from "./child.ts";
 import { SECRET } from "./deliveries.ts";
 

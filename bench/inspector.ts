@@ -4,15 +4,15 @@ import { setTimeout } from "node:timers/promises";
 import type { Browser } from "playwright-core";
 import { signPayload } from "../src/index.ts";
 import type { Overview } from "../src/tools/inspector/index.ts";
-import { findChromium, launchChromium } from "../test/inspector/browser/support/chromium.ts";
+import { median } from "../test/support/statistics.ts";
+import { findChromium, launchChromium } from "../test/tools/inspector/browser/support/chromium.ts";
 import {
   FIRST_ROW,
   FORGET_WATCHED,
   READ_WATCHED,
   WATCH,
   type Watched,
-} from "../test/inspector/browser/support/in-page.ts";
-import { median } from "../test/support/statistics.ts";
+} from "../test/tools/inspector/browser/support/in-page.ts";
 import { type Child, startChild } from "./child.ts";
 import { bodyOf, nextMessageId, SECRET } from "./deliveries.ts";
 import type { InspectedMode, InspectedQuestion } from "./inspector-server.ts";

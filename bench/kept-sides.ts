@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { Queue } from "bullmq";
-import { startPostgres } from "../test/postgres/server.ts";
+import { startPostgres } from "../test/stores/postgres/server.ts";
 import type { Served } from "./http.ts";
 import { QUEUE, queryOnce, redisAt } from "./queues.ts";
 import { type Sync, startRedis } from "./redis.ts";

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import type { InboxStore, Lease } from "../src/inbox/store.ts";
 import type { PgClient } from "../src/stores/postgres.ts";
-import { type PostgresServer, startPostgres } from "../test/postgres/server.ts";
+import { type PostgresServer, startPostgres } from "../test/stores/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { type Group, grouped, type Limit, type Row, row } from "./rows.ts";
 import { MESSAGES, openPostgres, turnOf } from "./store.ts";

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
-import type { PostgresServer } from "../test/postgres/server.ts";
+import type { PostgresServer } from "../test/stores/postgres/server.ts";
 
 /** Linux counts in hundredths of a second on every machine that Node runs on. */
 const TICKS_PER_SECOND = 100;

@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import type { InboxStore } from "../src/inbox/store.ts";
-import { startPostgres } from "../test/postgres/server.ts";
+import { startPostgres } from "../test/stores/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
 import { inDirectory } from "./http.ts";
 import { processorOf } from "./processor.ts";

@@ -18,11 +18,11 @@ export interface ConformanceRow {
 /** The receiver's rules are tested all over; the published contract suites hold tests as well, which test/ calls. */
 const ANYWHERE = ["test", "src/tools/testing"];
 /** A rule of the service is shown by the emulator: a receiver or a client that agrees with it shows nothing. */
-const AT_THE_EMULATOR = ["test/emulator", "test/proofs/end-to-end"];
+const AT_THE_EMULATOR = ["test/messaging/emulator", "test/proofs/end-to-end"];
 /** A rule of the client, by what uses it. */
-const AT_THE_CLIENT = ["test/client", "test/proofs/end-to-end", "test/rotation"];
+const AT_THE_CLIENT = ["test/messaging/client", "test/proofs/end-to-end", "test/messaging/rotation"];
 /** What binds service and client is shown at each of them. */
-const BY_THE_CLIENT = ["test/client"];
+const BY_THE_CLIENT = ["test/messaging/client"];
 
 /** Groups whose part exists, and where their tests are. */
 const REQUIRED: Readonly<Record<string, readonly string[] | undefined>> = {

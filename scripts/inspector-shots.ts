@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Browser, Page } from "playwright-core";
 import { fixtures, incomingOf, lifecycle, seededRandom, signedRequest } from "../src/tools/testing/index.ts";
-import { launchChromium } from "../test/inspector/browser/support/chromium.ts";
-import { type Desk, openDesk } from "../test/inspector/browser/support/desk.ts";
-import { refuseSome } from "../test/inspector/browser/support/scene.ts";
-import { MESSAGES, UNREACHABLE } from "../test/inspector/browser/support/stories.ts";
+import { launchChromium } from "../test/tools/inspector/browser/support/chromium.ts";
+import { type Desk, openDesk } from "../test/tools/inspector/browser/support/desk.ts";
+import { refuseSome } from "../test/tools/inspector/browser/support/scene.ts";
+import { MESSAGES, UNREACHABLE } from "../test/tools/inspector/browser/support/stories.ts";
 
 const MOST_BYTES = 120_000;
 const TRAFFIC_SECONDS = 25;

@@ -94,7 +94,7 @@ const SHORT_FILE = 40;
 const TABLES: readonly string[] = [
   "src/stores/sqlite/schema.ts",
   "src/stores/postgres/migrate.ts",
-  "test/planted/bugs.ts",
+  "test/proofs/planted/bugs.ts",
 ];
 
 const direction: Rule = {

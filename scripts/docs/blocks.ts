@@ -14,7 +14,7 @@ export interface Example {
   readonly serves?: string;
   /** Whose webhooks it serves, if not the messaging service's. */
   readonly servesFor?: "stripe";
-  /** It needs the packages of `test/hosts`, and is checked there. */
+  /** It needs the packages of `test/proofs/hosts`, and is checked there. */
   readonly isForHosts?: true;
   /** It talks to the service: an emulator runs beside it. */
   readonly needsEmulator?: true;
@@ -68,7 +68,7 @@ function nameOf(place: string): string {
 function said(word: string, place: string): Omit<Marking, "name"> {
   if (word === "continued") return { continued: true };
   if (word === "with emulator") return { needsEmulator: true };
-  if (word === "in test/hosts") return { isForHosts: true, leftOut: IN_HOSTS };
+  if (word === "in test/proofs/hosts") return { isForHosts: true, leftOut: IN_HOSTS };
   const [, serves, source] = /^serves (\/\S*)( for stripe)?$/.exec(word) ?? [];
   if (serves === undefined) throw new Error(`${place}: unknown words: "${word}"`);
   return source === undefined ? { serves } : { serves, servesFor: "stripe" };

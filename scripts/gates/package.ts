@@ -173,7 +173,7 @@ async function entryLoads(root: string, project: Project): Promise<GateResult> {
 
 /** A lock file that names hosts makes an install elsewhere ask a registry that its user did not choose. */
 async function lockHosts(root: string): Promise<GateResult> {
-  const folders = [".", "bench", "examples/nextjs", "test/hosts", "test/orms"];
+  const folders = [".", "bench", "examples/nextjs", "test/proofs/hosts", "test/proofs/orms"];
   const files = folders.map((folder) => join(folder, "package-lock.json"));
   const present = files.filter((file) => existsSync(join(root, file)));
   const locks = await Promise.all(

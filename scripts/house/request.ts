@@ -62,7 +62,7 @@ async function openStore(kind: string): Promise<{ store: InboxStore<unknown>; cl
     const close = () => Promise.resolve(rmSync(folder, { recursive: true }));
     return { store: sqliteStore(join(folder, "inbox.db")), close };
   }
-  const { startPostgres } = await import("../../test/postgres/server.ts");
+  const { startPostgres } = await import("../../test/stores/postgres/server.ts");
   const { url, stop } = await startPostgres().catch((error: Error): never => {
     process.stderr.write(error.message);
     process.exit(3);

@@ -15,9 +15,9 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { createEmulator } from "../../src/messaging/emulator/index.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { fixtures, lifecycle, signedRequest, TEST_SECRET } from "../../src/tools/testing/index.ts";
-import { sql, urlOf } from "../postgres/place.ts";
 import { connect } from "../proofs/application.ts";
 import { findings, type HandledRow, verdictOn } from "../proofs/ledger.ts";
+import { sql, urlOf } from "../stores/postgres/place.ts";
 import { holdRows } from "./holding.ts";
 import { RunningExample, runToEnd, SECRET } from "./running.ts";
 

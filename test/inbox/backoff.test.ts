@@ -3,7 +3,7 @@ import { backoffMs, boundedWait, DEFAULT_MAX_ATTEMPTS } from "../../src/inbox/ga
 import { gapWaitPolicy } from "../../src/sources/messaging/gap-wait.ts";
 import { parseEvent } from "../../src/sources/messaging/parse.ts";
 import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
-import { bytes, failedBody, sentBody } from "../service/examples.ts";
+import { bytes, failedBody, sentBody } from "../sources/messaging/examples.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

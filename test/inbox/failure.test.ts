@@ -5,7 +5,7 @@ import { describeFailure, explained, failureCode, maskingOf, NOTHING_QUOTED } fr
 import { parseEvent } from "../../src/sources/messaging/parse.ts";
 import { SERVICE_SHOWS } from "../../src/sources/messaging/source.ts";
 import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
-import { inboundBody } from "../service/examples.ts";
+import { inboundBody } from "../sources/messaging/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {
   const json = JSON.parse(inboundBody) as { data: object };

@@ -5,8 +5,8 @@ import { maskNumbers } from "../../src/internal/logger.ts";
 import { parseEvent } from "../../src/sources/messaging/parse.ts";
 import { SERVICE_SHOWS } from "../../src/sources/messaging/source.ts";
 import type { WebhookEvent } from "../../src/sources/messaging/types.ts";
-import { inboundBody } from "../service/examples.ts";
 import { sized } from "../setup/form.ts";
+import { inboundBody } from "../sources/messaging/examples.ts";
 
 function inboundWith(body: string): WebhookEvent {
   const json = JSON.parse(inboundBody) as { data: object };

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sameContent } from "../../src/internal/json.ts";
-import { bodies, bytes, sentBody } from "../service/examples.ts";
 import { sized } from "../setup/form.ts";
+import { bodies, bytes, sentBody } from "../sources/messaging/examples.ts";
 
 const same = (a: string, b: string) => {
   const result = sameContent(bytes(a), bytes(b));

@@ -1,7 +1,7 @@
 /** Apart from the other tests, as its limit means nothing where every statement is counted. */
 import { describe, expect, it } from "vitest";
 import { readJson } from "../../src/internal/json.ts";
-import { bytes } from "../service/examples.ts";
+import { bytes } from "../sources/messaging/examples.ts";
 
 describe("readJson() text", () => {
   it("takes time in proportion to the body, whatever its quotes and backslashes", () => {

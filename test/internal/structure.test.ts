@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MAX_DEPTH, readJson } from "../../src/internal/json.ts";
-import { bodies, bytes } from "../service/examples.ts";
 import { sized } from "../setup/form.ts";
+import { bodies, bytes } from "../sources/messaging/examples.ts";
 
 const codeOf = (text: string | Uint8Array) => {
   const result = readJson(typeof text === "string" ? bytes(text) : text);

@@ -14,10 +14,10 @@ import {
   TEST_SECRETS,
 } from "../../src/tools/testing/index.ts";
 import { holdRows } from "../examples/holding.ts";
-import { sql } from "../postgres/place.ts";
-import { type PostgresServer, startPostgres } from "../postgres/server.ts";
 import { connect } from "../proofs/application.ts";
 import { findings, type HandledRow, verdictOn } from "../proofs/ledger.ts";
+import { sql } from "../stores/postgres/place.ts";
+import { type PostgresServer, startPostgres } from "../stores/postgres/server.ts";
 import { Application, CRON_SECRET, ROOT, SECRET, type Server } from "./application.ts";
 
 /** All of a delivery's attempts, and a message that comes 90 minutes late. */

@@ -11,9 +11,9 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { createEmulator, type Emulator } from "../../src/messaging/emulator/index.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
 import { forward, type Publisher } from "../../src/tools/forward/index.ts";
-import { type EngineBehindProxy, openBullmq, openJetStream } from "../forward/engines.ts";
-import { type Faults, faultsAmong, nameOf } from "../forward/held.ts";
-import { hurried } from "../forward/hurried.ts";
+import { type EngineBehindProxy, openBullmq, openJetStream } from "../tools/forward/engines.ts";
+import { type Faults, faultsAmong, nameOf } from "../tools/forward/held.ts";
+import { hurried } from "../tools/forward/hurried.ts";
 import { connect } from "./application.ts";
 
 export interface Arrival {

@@ -1,6 +1,6 @@
 /** `npm run prove -- forward`: what the emulator sends, through outages of everything, arrives once in JetStream and in BullMQ. */
 
-import { answers, NATS, REDIS } from "../forward/services.ts";
+import { answers, NATS, REDIS } from "../tools/forward/services.ts";
 import { type Arrival, forwardThroughOutages } from "./forward-outages.ts";
 import type { Programme, Proof } from "./programme.ts";
 

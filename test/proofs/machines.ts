@@ -4,7 +4,7 @@ import { silentLogger } from "../../src/internal/logger.ts";
 import { type Client, createClient } from "../../src/messaging/client/index.ts";
 import { createEmulator, type Emulator, type FaultRule } from "../../src/messaging/emulator/index.ts";
 import { TEST_SECRET } from "../../src/tools/testing/index.ts";
-import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import { type PostgresServer, startPostgres } from "../stores/postgres/server.ts";
 import { freePort } from "../support/free-port.ts";
 import { DELIVERY_FAULTS, sendOne } from "./application.ts";
 import { Look } from "./inbox.ts";

@@ -1,8 +1,8 @@
 /** What happens to processes on a Postgres inbox, their server and the pooler in front of it, while deliveries come. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { seededRandom, shuffled } from "../../src/tools/testing/index.ts";
-import type { PgBouncer } from "../postgres/pgbouncer.ts";
-import type { PostgresServer } from "../postgres/server.ts";
+import type { PgBouncer } from "../stores/postgres/pgbouncer.ts";
+import type { PostgresServer } from "../stores/postgres/server.ts";
 import type { Family } from "./family.ts";
 import { OWN_NAME } from "./inbox.ts";
 

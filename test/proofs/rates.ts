@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import { fixtures } from "../../src/tools/testing/index.ts";
-import { startPostgres } from "../postgres/server.ts";
+import { startPostgres } from "../stores/postgres/server.ts";
 import { type EffectRow, Look, type Place } from "./inbox.ts";
 import { Asked, compiled } from "./process.ts";
 import { type Programme, type Proof, sizeOf, type Terms } from "./programme.ts";

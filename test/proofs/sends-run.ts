@@ -3,7 +3,7 @@
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createClient, type SendOptions, type SendRequest, type SendResult } from "../../src/messaging/client/index.ts";
 import { createEmulator, type Emulator } from "../../src/messaging/emulator/index.ts";
-import { type FaultProxy, type ProxiedCall, seededFaults, startFaultProxy } from "../client/fault-proxy.ts";
+import { type FaultProxy, type ProxiedCall, seededFaults, startFaultProxy } from "../messaging/client/fault-proxy.ts";
 
 /** Sends once, however many requests that takes. */
 export type Sender = (

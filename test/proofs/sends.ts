@@ -1,6 +1,6 @@
 /** `npm run prove -- sends`: 2,000 sends over connections that break before and after the commit; `--full` 50,000. */
 
-import { FAULTS, type ProxiedCall } from "../client/fault-proxy.ts";
+import { FAULTS, type ProxiedCall } from "../messaging/client/fault-proxy.ts";
 import type { Programme, Proof } from "./programme.ts";
 import { judge } from "./sends-judge.ts";
 import { clientSender, type Evidence, runSends } from "./sends-run.ts";

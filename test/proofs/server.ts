@@ -1,5 +1,5 @@
 /** The Postgres of a programme that can do without one. */
-import { type PostgresServer, startPostgres } from "../postgres/server.ts";
+import { type PostgresServer, startPostgres } from "../stores/postgres/server.ts";
 import type { Terms } from "./programme.ts";
 
 /** Null where none starts; then it is said what is left out. */

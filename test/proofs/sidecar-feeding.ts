@@ -13,9 +13,9 @@ import { eventIdentity, type KnownEvent } from "../../src/index.ts";
 import { sleep, systemClock } from "../../src/internal/clock.ts";
 import { messageOf } from "../../src/tools/forward/publisher.ts";
 import { lifecycle, seededRandom, shuffled } from "../../src/tools/testing/index.ts";
-import { type Kept, PythonApplication } from "../cli/python-application.ts";
-import { type Faults, faultsOf, heldOf, nameOf } from "../forward/held.ts";
 import { endServer, listenOnLoopback } from "../support/loopback.ts";
+import { type Kept, PythonApplication } from "../tools/cli/python-application.ts";
+import { type Faults, faultsOf, heldOf, nameOf } from "../tools/forward/held.ts";
 
 const SECRET = "a-webhook-signing-secret-of-32-b";
 const FORWARD_SECRET = "a-forwarding-secret-of-32-bytes-";

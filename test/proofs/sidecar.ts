@@ -1,6 +1,6 @@
 /** `npm run prove -- sidecar`: what `oncehook listen --forward-to` posts arrives in a Python application, over its outage. */
 
-import { pythonIsMissing } from "../cli/python-application.ts";
+import { pythonIsMissing } from "../tools/cli/python-application.ts";
 import type { Programme, Proof } from "./programme.ts";
 import { feedSidecar, problemsOf } from "./sidecar-feeding.ts";
 

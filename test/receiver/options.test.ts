@@ -198,7 +198,7 @@ describe("createReceiver(): secrets", () => {
   const short = "only-15-bytes-x";
   const previous = { secret: "the-previous-secret-of-32-bytes-" };
 
-  // What makes a keyring wrong: test/service/keyring.test.ts and setup-errors.test.ts.
+  // What makes a keyring wrong: test/sources/messaging/keyring.test.ts and setup-errors.test.ts.
   it.each([
     [undefined, 'Option "secrets" is missing: pass the webhook signing secret.'],
     [short, 'Option "secrets" is 15 bytes long'],

@@ -1,7 +1,7 @@
 /** One Chromium for all tests of the page: started before them, stopped after. */
 import { chromium } from "playwright-core";
 import type { TestProject } from "vitest/node";
-import { findChromium, launchOptions } from "../inspector/browser/support/chromium.ts";
+import { findChromium, launchOptions } from "../tools/inspector/browser/support/chromium.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -8,20 +8,20 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** From nine seconds on, on two busy cores; the last two only in the full form. */
 const LONGEST = [
-  "test/postgres/store.test.ts",
+  "test/stores/postgres/store.test.ts",
   "test/stores/sqlite.test.ts",
-  "test/postgres/effects.test.ts",
-  "test/postgres/fresh-lanes.test.ts",
-  "test/postgres/inspector.test.ts",
-  "test/postgres/pools.test.ts",
-  "test/postgres/copy.test.ts",
-  "test/postgres/effects-outage.test.ts",
-  "test/postgres/interleavings.test.ts",
+  "test/stores/postgres/effects.test.ts",
+  "test/stores/postgres/fresh-lanes.test.ts",
+  "test/stores/postgres/inspector.test.ts",
+  "test/stores/postgres/pools.test.ts",
+  "test/stores/postgres/copy.test.ts",
+  "test/stores/postgres/effects-outage.test.ts",
+  "test/stores/postgres/interleavings.test.ts",
   "test/receiver/quarantine.test.ts",
-  "test/inspector/guard.test.ts",
+  "test/tools/inspector/access.guard.test.ts",
   "test/receiver/keyrings.test.ts",
   "test/stores/sqlite-erase-prune.test.ts",
-  "test/concurrency/several-processes.test.ts",
+  "test/proofs/family.several-processes.test.ts",
 ];
 
 export class LongestFirst extends BaseSequencer {

@@ -1,6 +1,6 @@
 /** One server for all tests of Postgres: started before them, stopped after. */
 import type { TestProject } from "vitest/node";
-import { startPostgres } from "../postgres/server.ts";
+import { startPostgres } from "../stores/postgres/server.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
