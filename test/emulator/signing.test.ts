@@ -3,18 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { EmulatorOptions } from "../../src/emulator/index.ts";
 import { verifySignature } from "../../src/index.ts";
 import { createFakeClock } from "../../src/testing/fake-clock.ts";
-import {
-  BEGIN,
-  configure,
-  expectSigned,
-  MINUTE,
-  mac,
-  newest,
-  opensslMac,
-  receive,
-  SECRET,
-  stage,
-} from "./delivery-support.ts";
+import { BEGIN, configure, expectSigned, MINUTE, mac, newest, receive, SECRET, stage } from "./delivery-support.ts";
 import { type Caught, start, startCatcher } from "./support.ts";
 
 const NEXT = "next-secret-of-the-tests";
