@@ -24,6 +24,10 @@ export interface Project {
   /** The source of each name that a user imports: `oncehook/express` is adapters/express.ts. */
   readonly entries: Readonly<Record<string, string>>;
   readonly reference: string;
+  /** The text of docs/reliability.md, which names what proves each promise. */
+  readonly promises: string;
+  /** The pages of docs/, from the root. */
+  readonly pages: readonly string[];
 }
 
 const FOLDERS = ["src", "adapters", "test", "bench", "scripts", "examples"];
@@ -33,11 +37,13 @@ const LEFT_OUT = new Set(["node_modules", ".next", "dist"]);
 export function readProject(root: string): Project {
   const paths = FOLDERS.flatMap((folder) => filesUnder(root, folder));
   const texts = Object.fromEntries(paths.map((path) => [path, readFileSync(join(root, path), "utf8")]));
-  const reference = join(root, "docs/reference/README.md");
+  const page = (path: string) => (existsSync(join(root, path)) ? readFileSync(join(root, path), "utf8") : "");
   return projectFrom(texts, {
     entries: readEntries(root),
     manifest: JSON.parse(readFileSync(join(root, "package.json"), "utf8")),
-    reference: existsSync(reference) ? readFileSync(reference, "utf8") : "",
+    reference: page("docs/reference/README.md"),
+    promises: page("docs/reliability.md"),
+    pages: filesUnder(root, "docs", /\.md$|^[^.]+\.(?:yml|service)$/),
   });
 }
 
@@ -90,12 +96,12 @@ export function packageOf(specifier: string): string | undefined {
     .join("/");
 }
 
-function filesUnder(root: string, folder: string): string[] {
+function filesUnder(root: string, folder: string, wanted = /\.(m?ts|mjs|tsx)$/): string[] {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     if (LEFT_OUT.has(entry.name)) return [];
     const path = posix.join(folder, entry.name);
-    if (entry.isDirectory()) return filesUnder(root, path);
-    return /\.(m?ts|mjs|tsx)$/.test(entry.name) ? [path] : [];
+    if (entry.isDirectory()) return filesUnder(root, path, wanted);
+    return wanted.test(entry.name) ? [path] : [];
   });
 }

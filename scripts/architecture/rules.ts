@@ -353,6 +353,46 @@ const shortFiles: Rule = {
   },
 };
 
+/** Tests of the core get the names of its files when those are written anew. */
+const CORE_TESTS = /^test\/(?:inbox|internal|receiver|sources|stores)\//;
+/** Folders of tests that are named otherwise than what they test. */
+const TESTED_FOLDERS = [
+  [/^next\//, "examples/"],
+  [/\/browser\//, "/page/"],
+] as const;
+
+/** `test/tools/cli/listen.here.test.ts` is about `src/tools/cli/listen.ts`: the name up to its first dot is that of a file or folder. */
+const namedTests: Rule = {
+  name: "a test file is named after what it tests, or in docs/reliability.md",
+  check({ files, pages, promises }) {
+    const isTest = (path: string) => /\.test\.tsx?$/.test(path);
+    const sources = [...files.map(({ path }) => path).filter((path) => !isTest(path)), ...pages];
+    const names = new Set(sources.flatMap((path) => [withoutEndings(path), ...foldersOf(path)]));
+    const tests = files.map(({ path }) => path).filter(isTest);
+    const nameless = tests.filter((test) => {
+      const tested = TESTED_FOLDERS.reduce((path, [from, to]) => path.replace(from, to), test.slice("test/".length));
+      const name = withoutEndings(tested);
+      return !promises.includes(test) && ![`src/${name}`, name, `test/${name}`].some((path) => names.has(path));
+    });
+    const [ofCore, others] = [true, false].map((core) => nameless.filter((test) => CORE_TESTS.test(test) === core));
+    return {
+      count: tests.length,
+      unit: "files",
+      problems: (others ?? []).map((test) => `${test} is named after no file, folder or page`),
+      warnings: [`${ofCore?.length} test files of the core are not named after its files yet`],
+    };
+  },
+};
+
+function withoutEndings(path: string): string {
+  return path.replace(/\.[^/]*$/, "");
+}
+
+/** Each folder above a file. */
+function foldersOf(path: string): string[] {
+  return [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index));
+}
+
 /** The opposite of `shortFiles`. It only warns: some of them are children that a test starts, or stand for a reason of their own. */
 const wholeFiles: Rule = {
   name: `files under ${SHORT_FILE} lines have several importers`,
@@ -403,6 +443,7 @@ export const RULES: readonly Rule[] = [
   examplesOutside,
   shortFiles,
   wholeFiles,
+  namedTests,
   opening,
 ];
 

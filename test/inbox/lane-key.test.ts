@@ -70,6 +70,24 @@ describe("keys that are equal in all parts but one", () => {
   it.each(lanes)("are two lanes: %s", (_part, change) => {
     expect(laneKeyText({ ...lane, ...change })).not.toBe(laneKeyText(lane));
   });
+
+  type Parts = readonly [lane: LaneKey, sequence: number, eventType: string, own: string | null];
+  const shared: Parts = [lane, 1, "type", "evt_1"];
+  const alone: Parts = [{ ...lane, tag: "single" }, 0, "type", null];
+  it.each<readonly [string, Parts, Parts]>([
+    ["the entry of an event in a lane", shared, [{ ...lane, apiClientId: "other" }, 1, "type", "evt_1"]],
+    ["its tenant", shared, [{ ...lane, apiClientId: "ab:tenant" }, 1, "type", "evt_1"]],
+    ["its id", shared, [lane, 1, "type", "evt_2"]],
+    ["the entry of an event by itself", alone, [{ ...alone[0], apiClientId: "other" }, 0, "type", null]],
+    ["its id alone", alone, [{ ...alone[0], messageId: "other" }, 0, "type", null]],
+    [
+      "the messaging service, and a source of its client's name",
+      alone,
+      [{ ...alone[0], tag: "inbound" }, 0, "type", null],
+    ],
+  ])("are two identities: %s", (_part, one, other) => {
+    expect(identityOf(...other)).not.toBe(identityOf(...one));
+  });
 });
 
 describe("publicId()", () => {

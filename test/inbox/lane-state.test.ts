@@ -1,6 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { isPrunedBehind } from "../../src/inbox/lane-state.ts";
+import { bySequence, isPrunedBehind } from "../../src/inbox/lane-state.ts";
 import { withoutLease } from "../../src/inbox/store-rules.ts";
+
+describe("bySequence()", () => {
+  it("puts the lower sequence first, and of equal ones the event that was accepted first (I4)", () => {
+    const events = [
+      { sequence: 2, id: 1 },
+      { sequence: 1, id: 3 },
+      { sequence: 1, id: 2 },
+    ];
+    expect(events.toSorted(bySequence).map(({ id }) => id)).toEqual([2, 3, 1]);
+  });
+});
 
 describe("isPrunedBehind()", () => {
   const kept = (...sequences: number[]) => sequences.map((sequence) => ({ sequence, late: false }));

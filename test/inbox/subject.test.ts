@@ -37,6 +37,25 @@ describe("createSubjectTest() of a number", () => {
   });
 });
 
+describe("createSubjectTest() of a message", () => {
+  const { isAbout, isNamedIn } = createSubjectTest({ messageId: "msg_1" });
+
+  it("knows a lane by its message, and reads no body for it", () => {
+    expect(isAbout(lane("outbound", "msg_1", null), unread)).toBe(true);
+    expect(isAbout(lane("outbound", "msg_2", null), unread)).toBe(false);
+    expect(isAbout(lane("inbound", "msg_2", PEER), unread)).toBe(false);
+  });
+
+  it("reads the bodies of a lane without a place", () => {
+    expect(isAbout(lane("unlaned", "digest", null), () => naming("msg_1"))).toBe(true);
+    expect(isAbout(lane("unlaned", "digest", null), () => naming("msg_2"))).toBe(false);
+  });
+
+  it("finds the message in a body", () => {
+    expect([body({ messageId: "msg_1" }), body({ messageId: "msg_2" })].map(isNamedIn)).toEqual([true, false]);
+  });
+});
+
 describe("createSubjectTest() of digits", () => {
   it("finds them as a number in JSON, from seven on: shorter ones are amounts and counters too", () => {
     const finds = (messageId: string, value: object) => createSubjectTest({ messageId }).isNamedIn(body(value));

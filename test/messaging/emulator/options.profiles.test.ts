@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type EmulatorOptions, READINGS } from "../../../src/messaging/emulator/index.ts";
 import { PROFILE_NAMES, settingsFrom } from "../../../src/messaging/emulator/options.ts";
-import { BEGIN, mac, signatureOf, timestampOf } from "./delivery-support.ts";
+import { BEGIN, mac } from "./delivery-support.ts";
 import { send, start, startCatcher, tokenOf } from "./support.ts";
 
 const readingsOf = (options: EmulatorOptions): Record<string, unknown> => settingsFrom(options).readings;
@@ -82,8 +82,8 @@ describe("profile hostile", () => {
     await emulator.clock.advance(81 * 60_000);
     expect(catcher.caught).toHaveLength(5);
     for (const caught of catcher.caught) {
-      expect(timestampOf(caught)).toBe(String(BEGIN / 1_000));
-      expect(signatureOf(caught)).toBe(mac(emulator.webhookSecret, caught).toString("base64"));
+      expect(caught.timestamp).toBe(String(BEGIN / 1_000));
+      expect(caught.signature).toBe(mac(emulator.webhookSecret, caught).toString("base64"));
     }
     expect(new Set(catcher.caught.map(({ text }) => text)).size).toBeGreaterThan(1);
     for (const { event } of catcher.caught) expect(event).toEqual(catcher.caught[0]?.event);

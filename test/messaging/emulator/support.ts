@@ -108,6 +108,9 @@ export interface Caught {
   readonly headers: IncomingHttpHeaders;
   readonly raw: Buffer;
   readonly text: string;
+  /** Of the two headers; undefined without them. */
+  readonly timestamp: string | undefined;
+  readonly signature: string | undefined;
   /** Parsed JSON; null when it is none. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   readonly event: any;
@@ -137,7 +140,8 @@ export async function startCatcher(): Promise<Catcher> {
     const raw = Buffer.concat(chunks);
     const text = raw.toString("utf8");
     const { method = "", url = "", headers } = request;
-    const one = { method, path: url, headers, raw, text, event: parsed(text) };
+    const { "x-service-timestamp": timestamp, "x-service-signature": signature } = headers as Record<string, string>;
+    const one = { method, path: url, headers, raw, text, timestamp, signature, event: parsed(text) };
     caught.push(one);
     if (typeof catcher.answer === "function") catcher.answer(one, response, request);
     else response.writeHead(catcher.answer).end();

@@ -117,6 +117,41 @@ describe("rotateSecret(), twice at once", () => {
 });
 
 describe("rotateSecret(), more than twice at once", () => {
+  it("stores what the service went back to, when an answer was lost and a third rotation came between (WHK-20)", async () => {
+    const setting = await startSetting();
+    const { clock, secrets, client } = setting;
+    const [asked, asksAgain, saving, saves] = [gate(), gate(), gate(), gate()];
+    const update: typeof client.webhooks.update = (...args) =>
+      callOf(
+        (async () => {
+          await client.webhooks.update(...args);
+          asked.open();
+          await asksAgain.opened;
+          return client.webhooks.update(...args).withResponse();
+        })(),
+      );
+    const first = rotateSecret({ ...setting.options, client: { webhooks: { ...client.webhooks, update } } });
+    await asked.opened;
+    await rotateSecret(setting.options);
+    await clock.advance(1);
+    const write: typeof secrets.write = async (kind, slots, revision) => {
+      if (slots.next === null) {
+        saving.open();
+        await saves.opened;
+      }
+      return secrets.write(kind, slots, revision);
+    };
+    const third = rotateSecret({ ...setting.options, secrets: { ...secrets, write }, force: true });
+    await saving.opened;
+    await clock.advance(1);
+    asksAgain.open();
+    await first;
+    saves.open();
+    await third;
+    await expectAgreement(setting);
+    expect((await secrets.read("delivery"))?.rotatedAt).toBe(serviceState(setting).rotatedAt);
+  });
+
   it.each([3, 4])("agrees with the service, %i at once, answers lost (WHK-18, WHK-20, WHK-21)", async (callers) => {
     const wrong: number[] = [];
     for (let order = 0; order < LOSSY_ORDERS; order++) {
@@ -152,6 +187,14 @@ async function agreesAfterLosses(callers: number, seed: number): Promise<boolean
   const stored = await setting.secrets.read("delivery");
   const { currentSecret, rotatedAt } = serviceState(setting);
   return stored?.current === currentSecret && stored.next === null && stored.rotatedAt === rotatedAt;
+}
+
+function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
 }
 
 /** Two rotations whose operations take turns; how each of them ended. */

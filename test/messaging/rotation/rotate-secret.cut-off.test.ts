@@ -34,7 +34,7 @@ describe("rotateSecret(), cut off", () => {
     };
     expect(await failureOf(rotateSecret({ ...setting.options, secrets, signal: controller.signal }))).toBe(reason);
     expect(serviceSecret(setting)).toBe(FIRST_SECRET);
-    expect((await setting.secrets.read("delivery"))?.next === null).toBe(count === 1);
+    expect((await setting.secrets.read("delivery"))?.next === null).toBe(count <= 2);
     await rotateSecret(setting.options);
     await expectAgreement(setting);
   });

@@ -12,8 +12,8 @@ import { ROOMS } from "./rooms.ts";
 import { treeOf } from "./tree.ts";
 
 /** So that none goes without a word. */
-const LEAST = 75;
-const LEAST_MUTANTS = 28;
+const LEAST = 95;
+const LEAST_MUTANTS = 31;
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const source = (file: string) => readFileSync(`${ROOT}${file}`, "utf8");
 const DOCUMENT = source(MATRIX_FILE);
@@ -25,8 +25,8 @@ describe("the planted bugs", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(LEAST_MUTANTS);
   });
 
-  it("are 25 in the small form", () => {
-    expect(BUGS.filter(({ inSmall }) => inSmall)).toHaveLength(25);
+  it("are 24 in the small form", () => {
+    expect(BUGS.filter(({ inSmall }) => inSmall)).toHaveLength(24);
   });
 
   it.each(BUGS)("can be planted: $name", (bug) => {

@@ -17,7 +17,7 @@ export interface Bug {
   readonly inSmall?: true;
   /** The tests that must find it too: a file or a folder, as for `npx vitest run`. */
   readonly tests: string;
-  /** The programme, as in `npm run prove -- NAME --small`. Default: none, because none meets the case. */
+  /** The programme, as in `npm run prove -- NAME --small`. Default: none was seen to find it yet, and the test alone must. */
   readonly caughtBy?: string;
   /** A part of the line that the programme must say: another failure would show something else. */
   readonly says?: string;

@@ -191,7 +191,7 @@ export const BY_HAND: readonly Bug[] = [
         "const $match = await this.#matched({ claimed: $claimed, bytes: $bytes, $$more }, $context);",
         'if (!parseEvent($bytes).ok) return refused("signature_mismatch", answers.UNPROCESSABLE); $0',
       ),
-      importIn("src/receiver/body-limits.ts", 'import { parseEvent } from "../service/parse.ts";'),
+      importIn("src/receiver/body-limits.ts", 'import { parseEvent } from "../sources/messaging/parse.ts";'),
     ],
   },
   {

@@ -8,8 +8,6 @@ export const IN_USE: readonly Bug[] = [
     name: "known events are remembered",
     room: "accept",
     tests: "test/receiver/restored.test.ts",
-    caughtBy: "sim",
-    says: "?",
     places: [
       code(
         "src/inbox/group-commit.ts",
@@ -40,19 +38,14 @@ export const IN_USE: readonly Bug[] = [
   },
   {
     name: "an unhandled event makes others late",
-    inSmall: true,
     room: "claim",
     tests: "test/stores/memory.test.ts",
-    caughtBy: "sim",
-    says: "reached onLate",
     places: [code("src/inbox/lane.ts", "#passOver", "$bySequence && !$late", "!$late")],
   },
   {
     name: "a lease that did not run keeps its move",
     room: "settle",
     tests: "test/stores/memory.test.ts",
-    caughtBy: "sim",
-    says: "reached onLate",
     places: [code("src/inbox/lane.ts", "#ended", "if (!$request.ran) this.#takeBackMove($$move);", "")],
   },
   {
@@ -60,8 +53,6 @@ export const IN_USE: readonly Bug[] = [
     name: "a token that comes again",
     room: "settle",
     tests: "test/stores/memory.test.ts",
-    caughtBy: "sim",
-    says: "no handler saw it",
     places: [code("src/inbox/lane.ts", "lease", "randomToken()", "1")],
   },
   {
@@ -80,16 +71,12 @@ export const IN_USE: readonly Bug[] = [
     name: "stalled bodies keep their room",
     room: "body limits",
     tests: "test/receiver/overload.test.ts",
-    caughtBy: "slow",
-    says: "large bodies were refused",
     places: [code("src/receiver/body-limits.ts", "stalledMs", "this.isPaused ? 0 : $ms", "0")],
   },
   {
     name: "large bodies take no turns",
     room: "body limits",
     tests: "test/receiver/reading.test.ts",
-    caughtBy: "slow",
-    says: "large bodies were refused",
     places: [
       code(
         "src/receiver/body-limits.ts",
@@ -103,8 +90,6 @@ export const IN_USE: readonly Bug[] = [
     name: "a body is read without a signature",
     room: "body limits",
     tests: "test/adapters/node-io.unread-bodies.test.ts",
-    caughtBy: "slow",
-    says: "?",
     places: [code("src/sources/define-source.ts", "isProven", "$signedBy === undefined", "true")],
   },
   {
@@ -139,8 +124,6 @@ export const IN_USE: readonly Bug[] = [
     name: "secrets of before the request say no",
     room: "accept",
     tests: "test/sources/messaging/keyring-source-reread.test.ts",
-    caughtBy: "rotations",
-    says: "were answered with 401",
     places: [code("src/sources/keyring-provider.ts", "fresherThan", "$entry.readAt >= $cameAt", "true")],
   },
   {
@@ -153,8 +136,6 @@ export const IN_USE: readonly Bug[] = [
     name: "a form cut in other ways is a new event",
     room: "sources",
     tests: "test/sources/twilio.test.ts",
-    caughtBy: "fuzz",
-    says: "?",
     places: [
       code("src/sources/twilio.ts", "identify($event, $kept, $digest)", 'hash("sha256", $signature)', "$digest()"),
     ],
@@ -188,8 +169,6 @@ export const IN_USE: readonly Bug[] = [
     name: "fields that no source names are shown",
     room: "masking",
     tests: "test/inbox/masking.test.ts",
-    caughtBy: "leak",
-    says: "said ",
     places: [
       code(
         "src/inbox/masking.ts",
@@ -203,16 +182,12 @@ export const IN_USE: readonly Bug[] = [
     name: "kept headers are shown",
     room: "masking",
     tests: "test/inbox/masking.test.ts",
-    caughtBy: "leak",
-    says: "said ",
     places: [code("src/inbox/masking.ts", "keptTexts", "$head === null", "true")],
   },
   {
     name: "keys of an event are shown",
     room: "masking",
     tests: "test/inbox/masking.test.ts",
-    caughtBy: "leak",
-    says: "said ",
     places: [code("src/inbox/masking.ts", "collected", "$below === undefined && !isOrdinary($key)", "false")],
   },
   {

@@ -218,6 +218,21 @@ export const MUTANTS: readonly FoundMutant[] = [
     tests: "test/stores/sqlite.test.ts",
     says: "(acknowledged and not stored)",
   },
+  {
+    room: "flow",
+    name: "#start: dropped set() (3)",
+    tests: "test/inbox/flow.test.ts",
+  },
+  {
+    room: "body limits",
+    name: "#sweepNow: && to ||",
+    tests: "test/receiver/overload.test.ts",
+  },
+  {
+    room: "body limits",
+    name: "#makeRoom: if never",
+    tests: "test/receiver/reading.test.ts",
+  },
 ];
 
 export const STRUCK_OUT: readonly HarmlessMutant[] = [
@@ -360,5 +375,25 @@ export const UNSEEN: readonly Mutant[] = [
   {
     room: "client",
     name: "retryDelay: ! dropped (2)",
+  },
+  {
+    room: "flow",
+    name: "#startsOf: dropped shift()",
+  },
+  {
+    room: "flow",
+    name: "remove: if dropped",
+  },
+  {
+    room: "flow",
+    name: "ended: if never",
+  },
+  {
+    room: "body limits",
+    name: "#mostStalled: dropped local = (2)",
+  },
+  {
+    room: "body limits",
+    name: "verify: if never (4)",
   },
 ];

@@ -28,7 +28,7 @@ const NEEDS: Readonly<Record<string, () => string | null>> = { power: straceIsMi
 
 export const planted: Programme = {
   name: "planted",
-  what: `each of ${BUGS.length} bugs, planted in the sources, is found by the test that must find it, and by the programme if one meets the case; they find nothing without it`,
+  what: `each of ${BUGS.length} bugs, planted in the sources, is found by the test that must find it, and by the programme that it names, if any; they find nothing without it`,
   hasSmallForm: true,
   async run({ small, say }: Terms): Promise<Proof> {
     const isWanted = ({ name, inSmall }: Bug) =>

@@ -13,7 +13,13 @@ const manifest: Project["manifest"] = {
   peerDependenciesMeta: { express: { optional: true } },
 };
 
-const rest: Omit<Project, "files"> = { manifest, entries: { oncehook: "src/index.ts" }, reference: "`oncehook`" };
+const rest: Omit<Project, "files"> = {
+  manifest,
+  entries: { oncehook: "src/index.ts" },
+  reference: "`oncehook`",
+  promises: "",
+  pages: [],
+};
 
 const sound = {
   "src/index.ts": '/** Entry. */\nexport { a } from "./receiver/a.ts";\n',
@@ -25,6 +31,8 @@ const sound = {
   "src/tools/inspector/page/main.tsx":
     '/** P. */\nimport { render } from "preact";\nimport type { A } from "../api.ts";\nimport { c } from "./c.ts";\nrender(c);\n',
   "examples/express/server.ts": '/** S. */\nimport "oncehook";\n',
+  "test/adapters/express.here.test.ts": "",
+  "test/examples/express.test.ts": "",
 };
 
 /** For each rule, what is added to a sound project to break it. */
@@ -53,6 +61,10 @@ const breaches: Record<
       texts: { "src/stores/b.ts": '/** B. */\nimport { stripe } from "../sources/stripe.ts";' },
       says: /stripe.ts, which is about a provider/,
     },
+  ],
+  "a test file is named after what it tests, or in docs/reliability.md": [
+    { texts: { "test/tools/cli/nothing.test.ts": "" }, says: /nothing.test.ts is named after no file/ },
+    { texts: { "test/adapters/expressive.here.test.ts": "" }, says: /expressive.here.test.ts is named after no file/ },
   ],
   "no file imports itself in a circle": [
     {
@@ -132,7 +144,7 @@ const breaches: Record<
     { rest: { reference: "oncehook without code marks" }, says: /oncehook is not in/ },
   ],
   "examples import the package by its name": [
-    { texts: { "examples/demo/run.ts": 'import "../../../src/index.ts";' }, says: /imports src\/index.ts/ },
+    { texts: { "examples/demo/run.ts": 'import "../../src/index.ts";' }, says: /imports src\/index.ts/ },
   ],
   "no file is longer than 800 lines": [{ texts: { "test/long.ts": "\n".repeat(801) }, says: /801 lines/ }],
   "every file opens with what it is for": [{ texts: { "src/inbox/b.ts": "export {};" }, says: /no opening comment/ }],

@@ -1,17 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FaultRule } from "../../../../src/messaging/emulator/index.ts";
-import {
-  BEGIN,
-  configure,
-  MINUTE,
-  mac,
-  newest,
-  receive,
-  SECRET,
-  signatureOf,
-  stage,
-  timestampOf,
-} from "../delivery-support.ts";
+import { BEGIN, configure, MINUTE, mac, newest, receive, SECRET, stage } from "../delivery-support.ts";
 import type { Caught } from "../support.ts";
 
 type Action = Exclude<FaultRule, { match: { route: string } }>["action"];
@@ -31,7 +20,7 @@ async function spoilt(action: Action, unspecified = {}) {
 }
 
 const ENCODINGS = ["hex", "HEX", "base64", "base64url", "sha256=hex", "v1=hex"] as const;
-const signedRight = (caught: Caught) => signatureOf(caught) === mac(SECRET, caught).toString("hex");
+const signedRight = (caught: Caught) => caught.signature === mac(SECRET, caught).toString("hex");
 const isUtf8 = ({ raw }: Caught) => Buffer.from(raw.toString("utf8")).equals(raw);
 
 describe("faults of one attempt", () => {
@@ -40,7 +29,7 @@ describe("faults of one attempt", () => {
     expect(bad.raw.equals(good.raw)).toBe(false);
     expect(bad.raw.length).toBe(good.raw.length);
     expect([signedRight(bad), signedRight(good)]).toEqual([false, true]);
-    expect(signatureOf(bad)).toBe(mac(SECRET, { ...bad, raw: good.raw }).toString("hex"));
+    expect(bad.signature).toBe(mac(SECRET, { ...bad, raw: good.raw }).toString("hex"));
   });
 
   it("invalidUtf8: the body is no UTF-8, and correctly signed; lenient decoders find JSON in it", async () => {
@@ -53,9 +42,9 @@ describe("faults of one attempt", () => {
   it.each(ENCODINGS)("badSignature: of the right form (%s), but wrong", async (signatureEncoding) => {
     const { bad, good } = await spoilt({ type: "badSignature" }, { signatureEncoding });
     const form = /^((?:sha256|v1)=)?([\w+/-]{43,64}=?)$/;
-    const [, prefix, digits] = form.exec(String(signatureOf(bad))) ?? [];
-    expect(String(signatureOf(bad))).toHaveLength(String(signatureOf(good)).length);
-    expect(prefix).toBe(form.exec(String(signatureOf(good)))?.[1]);
+    const [, prefix, digits] = form.exec(String(bad.signature)) ?? [];
+    expect(String(bad.signature)).toHaveLength(String(good.signature).length);
+    expect(prefix).toBe(form.exec(String(good.signature))?.[1]);
     const encoding = signatureEncoding.startsWith("base64") ? (signatureEncoding as "base64") : "hex";
     const bytes = Buffer.from(String(digits), encoding);
     expect(bytes).toHaveLength(32);
@@ -72,7 +61,7 @@ describe("faults of one attempt", () => {
     await receive(emulator);
     const caught = catcher.caught[0]!;
     const right = ["next-secret-of-the-tests", SECRET].map((key) => mac(key, caught).toString("hex"));
-    const sent = String(signatureOf(caught)).split(", ");
+    const sent = String(caught.signature).split(", ");
     expect(sent.map((one, i) => [one.length, one === right[i], one.slice(1) === right[i]?.slice(1)])).toEqual([
       [64, false, true],
       [64, false, true],
@@ -81,7 +70,7 @@ describe("faults of one attempt", () => {
 
   it.each(["utf8", "base64", "hex"] as const)("wrongSecret: in form, by no known key (%s)", async (secretEncoding) => {
     const { bad, good } = await spoilt({ type: "wrongSecret" }, { secretEncoding });
-    expect(signatureOf(bad)).toMatch(/^[0-9a-f]{64}$/);
+    expect(bad.signature).toMatch(/^[0-9a-f]{64}$/);
     expect([signedRight(bad), signedRight(good)]).toEqual([false, true]);
   });
 
@@ -105,14 +94,14 @@ describe("faults of one attempt", () => {
     ["futureTimestamp", 61_000, 61_000],
   ] as const)("%s: %s ms away, correctly signed (DLV-13)", async (type, ms, shift) => {
     const { bad, good } = await spoilt(ms === undefined ? { type } : { type, ms });
-    expect(timestampOf(bad)).toBe(String(BEGIN + shift));
-    expect(timestampOf(good)).toBe(String(BEGIN + MINUTE));
+    expect(bad.timestamp).toBe(String(BEGIN + shift));
+    expect(good.timestamp).toBe(String(BEGIN + MINUTE));
     expect([signedRight(bad), signedRight(good)]).toEqual([true, true]);
   });
 
   it("staleTimestamp: freezes nothing but the true time (DLV-17)", async () => {
     const { good } = await spoilt({ type: "staleTimestamp" }, { retrySignature: "frozen" });
-    expect(timestampOf(good)).toBe(String(BEGIN));
+    expect(good.timestamp).toBe(String(BEGIN));
   });
 
   it.each(["text/plain", "application/json; charset=latin1", "!", "~".repeat(128)])(

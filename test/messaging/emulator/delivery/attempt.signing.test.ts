@@ -1,22 +1,10 @@
+import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { verifySignature } from "../../../../src/index.ts";
 import type { EmulatorOptions } from "../../../../src/messaging/emulator/index.ts";
 import { createFakeClock } from "../../../../src/tools/testing/fake-clock.ts";
-import {
-  BEGIN,
-  configure,
-  expectSigned,
-  MINUTE,
-  mac,
-  newest,
-  opensslMac,
-  receive,
-  SECRET,
-  signatureOf,
-  stage,
-  timestampOf,
-} from "../delivery-support.ts";
-import { start, startCatcher } from "../support.ts";
+import { BEGIN, configure, expectSigned, MINUTE, mac, newest, receive, SECRET, stage } from "../delivery-support.ts";
+import { type Caught, start, startCatcher } from "../support.ts";
 
 const NEXT = "next-secret-of-the-tests";
 const DAY = 86_400_000;
@@ -26,8 +14,8 @@ describe("signing of deliveries", () => {
     const { emulator, catcher } = await stage();
     await receive(emulator, "grüße");
     const caught = catcher.caught[0]!;
-    expect(timestampOf(caught)).toBe(String(BEGIN));
-    expect(signatureOf(caught)).toBe(opensslMac(Buffer.from(SECRET), caught));
+    expect(caught.timestamp).toBe(String(BEGIN));
+    expect(caught.signature).toBe(opensslMac(Buffer.from(SECRET), caught));
   });
 
   it.each([
@@ -40,13 +28,13 @@ describe("signing of deliveries", () => {
   ] as const)("is written as %s where that is the reading (DLV-12)", async (signatureEncoding, written) => {
     const { emulator, catcher } = await stage({ unspecified: { signatureEncoding } });
     await receive(emulator);
-    expect(signatureOf(catcher.caught[0])).toBe(written(mac(SECRET, catcher.caught[0])));
+    expect(catcher.caught[0]?.signature).toBe(written(mac(SECRET, catcher.caught[0])));
   });
 
   it("carries seconds where that is the reading, and signs that text (DLV-13)", async () => {
     const { emulator, catcher } = await stage({ unspecified: { timestampUnit: "s" }, startAt: BEGIN + 1_999 });
     await receive(emulator);
-    expect(timestampOf(catcher.caught[0])).toBe(String(BEGIN / 1_000 + 1));
+    expect(catcher.caught[0]?.timestamp).toBe(String(BEGIN / 1_000 + 1));
     expectSigned(catcher.caught[0]);
   });
 
@@ -68,7 +56,7 @@ describe("signing of deliveries", () => {
     const emulator = await start({ unspecified: { secretGeneration: "never" } });
     await configure(emulator, "inbound", { enabled: true, endpointUrl: catcher.url });
     await receive(emulator);
-    expect([signatureOf(catcher.caught[0]), timestampOf(catcher.caught[0])]).toEqual([undefined, undefined]);
+    expect([catcher.caught[0]?.signature, catcher.caught[0]?.timestamp]).toEqual([undefined, undefined]);
   });
 });
 
@@ -105,14 +93,14 @@ describe("signing while two secrets are valid", () => {
       encoding === "base64"
         ? mac(key, caught).toString("base64")
         : `${encoding === "v1=hex" ? "v1=" : ""}${hex(key, caught)}`;
-    expect(signatureOf(caught)).toBe(`${write(NEXT)}, ${write(SECRET)}`);
+    expect(caught.signature).toBe(`${write(NEXT)}, ${write(SECRET)}`);
     for (const secret of [SECRET, NEXT]) {
       const verdict = verifySignature({ headers: caught.headers, body: caught.raw, secrets: secret, now: BEGIN });
       expect(verdict).toMatchObject({ ok: true });
     }
     await emulator.clock.advance(DAY);
     await receive(emulator);
-    expect(signatureOf(catcher.caught[1])).not.toContain(",");
+    expect(catcher.caught[1]?.signature).not.toContain(",");
   });
 
   it("takes them in turn, attempt by attempt and event by event (DLV-16)", async () => {
@@ -120,7 +108,7 @@ describe("signing while two secrets are valid", () => {
     catcher.answer = 500;
     await receive(emulator);
     await emulator.clock.advance(6 * MINUTE);
-    expect(catcher.caught.map((caught) => signatureOf(caught) === hex(NEXT, caught))).toEqual([true, false, true]);
+    expect(catcher.caught.map((caught) => caught.signature === hex(NEXT, caught))).toEqual([true, false, true]);
     expectSigned(catcher.caught[1]);
     await receive(emulator);
     expectSigned(catcher.caught[3]);
@@ -132,7 +120,7 @@ describe("signing while two secrets are valid", () => {
     await receive(emulator);
     await receive(emulator);
     await emulator.clock.advance(MINUTE);
-    const keys = catcher.caught.map((caught) => (signatureOf(caught) === hex(NEXT, caught) ? "next" : "first"));
+    const keys = catcher.caught.map((caught) => (caught.signature === hex(NEXT, caught) ? "next" : "first"));
     expect(keys).toEqual(["next", "first", "next", "first"]);
   });
 });
@@ -145,8 +133,8 @@ it("timestamps carry the real time, however far the emulator's was moved (DLV-13
   await emulator.clock.advance(81 * MINUTE);
   expect(catcher.caught).toHaveLength(5);
   for (const caught of catcher.caught) {
-    expect(Number(timestampOf(caught))).toBeGreaterThanOrEqual(before);
-    expect(Number(timestampOf(caught))).toBeLessThanOrEqual(Date.now());
+    expect(Number(caught.timestamp)).toBeGreaterThanOrEqual(before);
+    expect(Number(caught.timestamp)).toBeLessThanOrEqual(Date.now());
   }
 });
 
@@ -162,7 +150,7 @@ async function failedOnce(options: EmulatorOptions) {
   /** How old each attempt's timestamp is for who reads the system's clock as it stood at the first one. */
   const ages = () => {
     for (const caught of catcher.caught) expectSigned(caught);
-    return catcher.caught.map((caught) => begun - Number(timestampOf(caught)));
+    return catcher.caught.map((caught) => begun - Number(caught.timestamp));
   };
   return { system, emulator, catcher, ages };
 }
@@ -178,8 +166,8 @@ describe("a frozen signature and the real time (DLV-17)", () => {
     await system.advance(5 * MINUTE);
     await emulator.clock.idle();
     expect(newest(emulator).attempts).toHaveLength(3);
-    expect(new Set(catcher.caught.map(timestampOf)).size).toBe(1);
-    expect(new Set(catcher.caught.map(signatureOf)).size).toBe(1);
+    expect(new Set(catcher.caught.map(({ timestamp }) => timestamp)).size).toBe(1);
+    expect(new Set(catcher.caught.map(({ signature }) => signature)).size).toBe(1);
   });
 
   it("grows older by what the emulator's time is moved ahead", async () => {
@@ -196,3 +184,11 @@ describe("a frozen signature and the real time (DLV-17)", () => {
     expect(ages()).toEqual([0, 59_000]);
   });
 });
+
+/** HMAC-SHA256 over the caught header text and bytes by openssl, in hex. */
+function opensslMac(key: Buffer, caught: Caught): string {
+  const input = Buffer.concat([Buffer.from(`${caught.timestamp}.`), caught.raw]);
+  const keyed = ["-mac", "HMAC", "-macopt", `hexkey:${key.toString("hex")}`];
+  const output = execFileSync("openssl", ["dgst", "-sha256", ...keyed], { input }).toString();
+  return output.trim().split("= ").at(-1) ?? "";
+}

@@ -1,19 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { countOf, withAttempt } from "../../../../src/messaging/emulator/delivery/attempt.ts";
 import type { Attempt } from "../../../../src/messaging/emulator/state/records.ts";
-import {
-  BEGIN,
-  configure,
-  expectSigned,
-  MINUTE,
-  mac,
-  newest,
-  receive,
-  SECRET,
-  signatureOf,
-  stage,
-  timestampOf,
-} from "../delivery-support.ts";
+import { BEGIN, configure, expectSigned, MINUTE, mac, newest, receive, SECRET, stage } from "../delivery-support.ts";
 import { call } from "../support.ts";
 
 const NEXT = "next-secret-of-the-tests";
@@ -113,10 +101,10 @@ describe("redelivery", () => {
     await emulator.clock.advance(MINUTE / 2);
     await configure(emulator, "inbound", { secret: NEXT });
     await emulator.control.redeliver(deliveryId);
-    expect(timestampOf(catcher.caught[1])).toBe(String(BEGIN + MINUTE / 2));
+    expect(catcher.caught[1]?.timestamp).toBe(String(BEGIN + MINUTE / 2));
     expectSigned(catcher.caught[1], NEXT);
     await emulator.clock.advance(MINUTE / 2);
-    expect(timestampOf(catcher.caught[2])).toBe(String(BEGIN));
+    expect(catcher.caught[2]?.timestamp).toBe(String(BEGIN));
     expectSigned(catcher.caught[2]);
   });
 });
@@ -200,6 +188,6 @@ it("a delivery is signed with its secrets in turn however many attempts it had (
   catcher.answer = 500;
   const { deliveryId } = await receive(emulator);
   for (let i = 0; i < 103; i++) await emulator.control.redeliver(deliveryId);
-  const withCurrent = catcher.caught.map((one) => signatureOf(one) !== mac(SECRET, one).toString("hex"));
+  const withCurrent = catcher.caught.map((one) => one.signature !== mac(SECRET, one).toString("hex"));
   expect(withCurrent.every((isCurrent, i) => isCurrent === (i % 2 === 0))).toBe(true);
 });

