@@ -228,7 +228,10 @@ describe("sealing", () => {
 
   it.each([
     ["cut", "substr(sealed, 1, 20)"],
-    ["changed in one bit", "substr(sealed, 1, 40) || x'00' || substr(sealed, 42)"],
+    [
+      "changed in one byte",
+      `substr(sealed, 1, 40) || iif(substr(sealed, 41, 1) = x'00', x'01', x'00') || substr(sealed, 42)`,
+    ],
     ["of another version", "x'02' || substr(sealed, 2)"],
     ["of the other kind", "(select sealed from oncehook_secret where kind = 'delivery')"],
     ["empty", "x''"],
@@ -237,7 +240,7 @@ describe("sealing", () => {
     const secrets = secretsAt(path);
     await secrets.write("inbound", SLOTS, 0);
     await secrets.write("delivery", FULL, 0);
-    connect(path).exec(`update oncehook_secret set sealed = ${sealed} where kind = 'inbound'`);
+    connect(path).exec(`update oncehook_secret set sealed = cast(${sealed} as blob) where kind = 'inbound'`);
     const failure = await failureOf(secrets.read("inbound"), StoreError);
     expect(failure).toMatchObject({ code: "secret_unreadable" });
     expect(await secrets.read("delivery")).toEqual({ ...FULL, revision: 1 });
