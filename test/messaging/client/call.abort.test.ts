@@ -140,7 +140,10 @@ describe("a caller's signal", () => {
     const controller = new AbortController();
     const lost = fault(`POST ${SEND_PATH}`, { type: "reset", when: "after" }, 1);
     const { client, emulator, sentTo } = await startClient({
-      ...{ emulator: { faults: [lost] }, backoff: { baseMs: 60_000 }, onRetry: () => controller.abort() },
+      // It never moves, so only the signal can end the wait.
+      ...{ clock: createFakeClock(), backoff: { baseMs: 60_000 }, random: () => 0.5 },
+      emulator: { faults: [lost] },
+      onRetry: () => void setImmediate(() => controller.abort()),
     });
     const aborted = client.messages.send(SMS, { signal: controller.signal });
     const { idempotencyKey, attempts } = await failureOf(aborted, AbortedError);
