@@ -168,6 +168,19 @@ describe("a watcher that goes on with the message it is told of", () => {
     expect(told).toEqual(expected);
     expect(left.every((steps) => steps === 0)).toBe(true);
   });
+
+  it("keeps the order for whoever asks for steps by hand", async () => {
+    const { emulator, token } = await ready({ lifecycle: "manual" });
+    const stop = emulator.control.watch((entry) => {
+      if (entry.type !== "event" || entry.event.eventType !== "message.sent") return;
+      stop();
+      emulator.control.advanceMessage(entry.event.messageId);
+    });
+    await send(emulator, token);
+    emulator.control.advanceMessage("msg_a8244c_000001");
+    expect(emulator.control.events().map(nameOf)).toEqual(WHOLE);
+    expect(() => emulator.control.advanceMessage("msg_a8244c_000001")).toThrow("ended");
+  });
 });
 
 describe("createJournal()", () => {
