@@ -51,7 +51,7 @@ function resultOf(root: string, problems: readonly string[]): GateResult {
   const sum = (pick: "files" | "passed" | "failed" | "left") =>
     summary.suites.reduce((total, suite) => total + suite[pick], 0);
   const present = filesUnder(join(root, "test")).filter(
-    (path) => path.endsWith(".test.ts") && !/^(next|consumers|inspector\/browser)\//.test(path),
+    (path) => path.endsWith(".test.ts") && !/^(next|consumers|tools\/inspector\/browser)\//.test(path),
   );
   const found = [...problems];
   if (sum("failed") + summary.errors > 0)

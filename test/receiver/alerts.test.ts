@@ -75,6 +75,30 @@ describe("alerts", () => {
     expect(tried).toHaveLength(2);
   });
 
+  it("comes from one process of all, with the same id from another if the first fails", async () => {
+    const clock = createFakeClock();
+    const file = newInboxFile();
+    const one = destination();
+    const other = destination();
+    const benches = [one, other].map(({ to }) =>
+      sqliteBench({ clock, alerts: { to, when: { deadLetters: 1 } } }, file),
+    );
+    for (const { receiver } of benches) await receiver.onAny(failing).start();
+    const [first] = benches;
+    await first?.deliver(inbound());
+    await until(async () => (await first?.receiver.inbox.stats())?.gauges.dead === 1);
+    one.state.isDown = true;
+    other.state.isDown = true;
+    await clock.advance(2 * LOOK);
+    expect(one.tried.length + other.tried.length).toBe(2);
+    one.state.isDown = false;
+    other.state.isDown = false;
+    await clock.advance(HOUR);
+    const all = [...one.tried, ...other.tried];
+    expect(all).toHaveLength(3);
+    expect(new Set(all.map((alert) => JSON.stringify(alert))).size).toBe(1);
+  });
+
   it("repeats a failed message as it was, with growing waits, and logs each failure without the address", async () => {
     const { to, tried, state } = destination();
     const { clock, fail, discard, log } = await deadLetters({ to });
