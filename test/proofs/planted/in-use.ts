@@ -53,6 +53,8 @@ export const IN_USE: readonly Bug[] = [
     name: "a token that comes again",
     room: "settle",
     tests: "test/stores/memory.test.ts",
+    caughtBy: "sim",
+    says: "no handler saw it",
     places: [code("src/inbox/lane.ts", "lease", "randomToken()", "1")],
   },
   {

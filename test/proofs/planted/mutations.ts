@@ -52,9 +52,18 @@ export function mutantsOf(root: string, { name: room, places }: Room): readonly 
 /** The mutant of that name. @throws where no place of the room has it any more */
 export function mutantNamed(root: string, room: string, name: string): Mutant {
   const places = ROOMS.find((each) => each.name === room);
-  const mutant = places && mutantsOf(root, places).find((each) => each.name === name);
+  const mutant = places && madeOnce(root, places).find((each) => each.name === name);
   if (mutant === undefined) throw new Error(`No place of the room ${room} has the mutant ${name}.`);
   return mutant;
+}
+
+/** By root and room: the sources do not change meanwhile. */
+const made = new Map<string, readonly Mutant[]>();
+
+function madeOnce(root: string, room: Room): readonly Mutant[] {
+  const mutants = made.get(`${root} ${room.name}`) ?? mutantsOf(root, room);
+  made.set(`${root} ${room.name}`, mutants);
+  return mutants;
 }
 
 function rankOf({ room, name }: Mutant): string {
@@ -93,14 +102,15 @@ type Named = Omit<Change, "place">;
 /** The changes of a source in the functions, methods and constants of these names. No local variable is in the name of a change. */
 export function changesIn(text: string, wanted: ReadonlySet<string>): readonly Change[] {
   const changes: Change[] = [];
-  const top = { text, known: topLevelNames(treeOf(text)) };
+  const tree = treeOf(text);
+  const top = { text, known: topLevelNames(tree) };
   const visit = (node: Node, place: string | null, around: Source) => {
     const here = namesOf(node, around !== top).find((name) => wanted.has(name)) ?? place;
     const source = isFunction(node) ? { text, known: without(around.known, localNames(node)) } : around;
     if (here !== null) for (const change of changesOf(node, source)) changes.push({ place: here, ...change });
     for (const child of childrenOf(node)) visit(child, here, source);
   };
-  visit(treeOf(text), null, top);
+  visit(tree, null, top);
   return changes;
 }
 
