@@ -67,16 +67,16 @@ describe("the build (scripts/build.mjs)", () => {
   }, async () => {
     const project = newProject();
     write(project, "index.ts", source(1));
-    write(project, "cli/main.ts", 'const { old } = await import("./old.ts");\nconsole.log(old);\n');
-    write(project, "cli/old.ts", 'export const old = "old";\n');
+    write(project, "tools/cli/main.ts", 'const { old } = await import("./old.ts");\nconsole.log(old);\n');
+    write(project, "tools/cli/old.ts", 'export const old = "old";\n');
     expect(await build(project)).toBe(0);
     const dist = join(project, "dist");
     const page = readFileSync(join(dist, "page/main.js"), "utf8");
     expect(page.length).toBeGreaterThan(1_000);
 
     write(project, "index.ts", source(2));
-    write(project, "cli/main.ts", 'const { fresh } = await import("./fresh.ts");\nconsole.log(fresh);\n');
-    write(project, "cli/fresh.ts", 'export const fresh = "fresh";\n');
+    write(project, "tools/cli/main.ts", 'const { fresh } = await import("./fresh.ts");\nconsole.log(fresh);\n');
+    write(project, "tools/cli/fresh.ts", 'export const fresh = "fresh";\n');
     rmSync(join(project, "src/tools/cli/old.ts"));
     const building = build(project);
     const seen = new Set<string>();
