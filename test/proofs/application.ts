@@ -7,7 +7,9 @@ import type { Emulator, FaultRule } from "../../src/messaging/emulator/index.ts"
 
 const MINUTE_MS = 60_000;
 /** Every tenth recipient is special: twice, reversed, failing in three ways, answering, 90 minutes late. */
-const SPECIAL = ["05", "06", "01", "02", "03", "08", "07"].map((end) => `+150055500${end}`);
+const SPECIAL: readonly string[] = ["05", "06", "01", "02", "03", "08", "07"].map((end) => `+150055500${end}`);
+/** For receivers that wait for each gap until it closes: none of these leaves one for ever. */
+export const WITHOUT_GAPS = SPECIAL.filter((number) => !number.endsWith("03"));
 
 /** What goes wrong with deliveries on their way. */
 export const DELIVERY_FAULTS: readonly FaultRule[] = [
@@ -25,7 +27,11 @@ export interface Application {
 }
 
 /** Without a socket. What breaks the connection rejects, as `fetch` does. */
-export function connect(emulator: Emulator, options: Partial<ClientOptions> = {}): Application {
+export function connect(
+  emulator: Emulator,
+  options: Partial<ClientOptions> = {},
+  recipients: readonly string[] = SPECIAL,
+): Application {
   const { url: baseUrl, clientId, clientSecret, fixtures } = emulator;
   const { full } = fixtures.numbers;
   const handled: typeof fetch = async (input, init) => {
@@ -41,14 +47,14 @@ export function connect(emulator: Emulator, options: Partial<ClientOptions> = {}
         await client.webhooks.update(kind, { signingEnabled: true, secret });
     },
     async send(number) {
-      await sendOne(client, number, full);
+      await sendOne(client, number, full, recipients);
       if (number % 10 === 5) emulator.control.inbound({ to: full, from: "+14155550124", body: `answer ${number}` });
     },
   };
 }
 
-export async function sendOne(client: Client, number: number, sendFrom: string): Promise<void> {
-  const special = number % 10 === 0 ? SPECIAL[(number / 10) % SPECIAL.length] : undefined;
+export async function sendOne(client: Client, number: number, sendFrom: string, recipients = SPECIAL): Promise<void> {
+  const special = number % 10 === 0 ? recipients[(number / 10) % recipients.length] : undefined;
   const to = special ?? `+1415555${String(1_000 + (number % 9_000))}`;
   const message = { sendFrom, to: [to], messageType: "SMS", text: "hello" } as const;
   const sent = await client.messages.send({ ...message, externalReference: `order-${number}` });

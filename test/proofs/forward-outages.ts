@@ -14,7 +14,7 @@ import { forward, type Publisher } from "../../src/tools/forward/index.ts";
 import { type EngineBehindProxy, openBullmq, openJetStream } from "../tools/forward/engines.ts";
 import { type Faults, faultsAmong, nameOf } from "../tools/forward/held.ts";
 import { hurried } from "../tools/forward/hurried.ts";
-import { connect } from "./application.ts";
+import { connect, WITHOUT_GAPS } from "./application.ts";
 
 export interface Arrival {
   readonly events: number;
@@ -69,7 +69,7 @@ export async function forwardThroughOutages({ messages, rate, say }: Plan): Prom
   });
   try {
     const names = new Set<string>();
-    const service = connect(emulator);
+    const service = connect(emulator, {}, WITHOUT_GAPS);
     const perBatch = Math.ceil(messages / Math.max(OUTAGES.length, messages / 1_000));
     let failedAttempts = 0;
     for (let first = 0, batch = 0; first < messages; first += perBatch, batch++) {

@@ -2,7 +2,7 @@
 
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createEmulator, type Emulator, type ProfileName } from "../../src/messaging/emulator/index.ts";
-import { connect } from "./application.ts";
+import { connect, WITHOUT_GAPS } from "./application.ts";
 import { type HandledRow, type Verdict, verdictOn } from "./ledger.ts";
 
 export type { HandledRow };
@@ -49,7 +49,7 @@ export async function surviveOutages(receiver: Restartable, profile: ProfileName
     logger: silentLogger,
   });
   try {
-    const service = connect(emulator);
+    const service = connect(emulator, {}, WITHOUT_GAPS);
     await service.rotate(SECRET);
     for (const [index, minutes] of OUTAGES_MINUTES.entries()) {
       const batch = messageNumbers(count, index);
