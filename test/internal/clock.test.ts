@@ -1,9 +1,17 @@
 /** The real clock, and waits on a fake one. */
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { atMost, sleep, systemClock } from "../../src/internal/clock.ts";
+import { atMost, sleep, systemClock, systemRandom } from "../../src/internal/clock.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
+
+describe("systemRandom()", () => {
+  it("gives other numbers each time, from 0 to below 1", () => {
+    const numbers = Array.from({ length: 100 }, systemRandom);
+    expect(new Set(numbers).size).toBeGreaterThan(90);
+    expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true);
+  });
+});
 
 describe("systemClock", () => {
   it("tells epoch milliseconds and a time that only grows", () => {

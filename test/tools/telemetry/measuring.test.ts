@@ -231,6 +231,19 @@ describe("an instrumentation", () => {
     expect(JSON.stringify(bench.log)).not.toContain("with a text");
   });
 
+  it.each<[string, (work: () => void) => void]>([
+    ["never", () => {}],
+    ["twice", (work) => [work(), work()]],
+  ])("that calls the work %s has the handlers run once", async (_, run) => {
+    const bench = sqliteBench();
+    bench.receiver.instrument({ attempt: () => ({ run }) });
+    let handled = 0;
+    bench.receiver.onAny(() => void handled++);
+    await bench.deliver(inbound());
+    await bench.receiver.drain();
+    expect(handled).toBe(1);
+  });
+
   it("is not asked for anything while it does not listen", async () => {
     const bench = sqliteBench();
     let listens = false;
@@ -292,6 +305,9 @@ describe("an instrumentation", () => {
     [null, /takes an object with/],
     [() => {}, /takes an object with/],
     ["delivery", /takes an object with/],
+    [{ isListening: true }, /instrument\.isListening/],
+    [{ delivery: 1 }, /instrument\.delivery/],
+    [{ attempt: "a" }, /instrument\.attempt/],
     [{ commit: true }, /instrument\.commit/],
   ])("is refused when it is %o", (wrong, message) => {
     const add = () => sqliteBench().receiver.instrument(wrong as never);

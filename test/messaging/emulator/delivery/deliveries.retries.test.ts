@@ -111,6 +111,15 @@ describe("deliveries: when the target is looked up", () => {
     expect(catcher.caught).toEqual([]);
   });
 
+  it("finds the target of a late delivery that had none when the event came (DLV-2, DLV-18)", async () => {
+    const { emulator, catcher } = await stage({ faults: LATE });
+    await configure(emulator, "inbound", { enabled: false });
+    expect(await receive(emulator)).toMatchObject({ state: "pending", attempts: [] });
+    await configure(emulator, "inbound", { enabled: true });
+    await emulator.clock.advance(90 * MINUTE);
+    expect(catcher.caught).toHaveLength(1);
+  });
+
   it("is at the event where that is the reading, however late the attempt is (DLV-2, DLV-18)", async () => {
     const { emulator, catcher } = await stage({ faults: LATE, unspecified: { resolveTarget: "event" } });
     await receive(emulator, "with a target");
