@@ -277,7 +277,11 @@ describe("what a rate parks", () => {
     const { leases } = await bench.recorder.store.step({
       ...{ settles: [], accepts: [], quarantines: [], quarantineQuota: { maxRows: 1, maxBytes: 1 } },
       claim: {
-        ...{ limit: count, leaseMs: 30_000, maxAttempts: 5, onDead: "continue", mode: "ordinary" },
+        limit: count,
+        leaseMs: 30_000,
+        maxAttempts: 5,
+        onDead: "continue",
+        mode: "ordinary",
         takes: () => true,
       },
     });
