@@ -76,9 +76,9 @@ describe.each(Object.entries(ADAPTERS))("%s", (_name, mount) => {
 
   it("answers a challenge whose query proves who asks, and no other", async () => {
     const { outcomes, send } = await receiving(acme(), mount);
-    const query = (token: string) => `?${new URLSearchParams({ token, challenge: "<b>1158201444</b>" })}`;
+    const query = (token: string) => `?${new URLSearchParams({ token, challenge: "<b>é1158201444</b>" })}`;
     const answered = await send({ method: "GET" }, query(TOKEN));
-    expect(answered).toMatchObject({ status: 200, type: PLAIN, text: "<b>1158201444</b>" });
+    expect(answered).toMatchObject({ status: 200, type: PLAIN, text: "<b>é1158201444</b>" });
     expect(answered.answer.headers.get("x-content-type-options")).toBe("nosniff");
     expect(await send({ method: "GET" }, query("another"))).toMatchObject({ status: 401 });
     expect(await send({ method: "GET" })).toMatchObject({ status: 401 });
@@ -110,9 +110,12 @@ describe.each(Object.entries(ADAPTERS))("%s", (_name, mount) => {
 });
 
 describe("slack()", () => {
+  const MANY_FIELDS = Array.from({ length: 1_000 }, (_, index) => `f${index}=1`).join("&");
+
   it.each([
     ["the inner event's", fixtures.slack({ type: "reaction_added" }), "reaction_added"],
     ["a command's name", "command=%2Fdeploy&text=now&trigger_id=1.2", "/deploy"],
+    ["a command's name behind a thousand fields", `${MANY_FIELDS}&command=%2Fdeploy`, "/deploy"],
     [
       "an interaction's",
       `payload=${encodeURIComponent('{"type":"block_actions","trigger_id":"1.2"}')}`,

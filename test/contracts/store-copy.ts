@@ -160,8 +160,12 @@ export const copyCases: readonly ContractCase[] = [
     const audit = await other.store.audit(10);
     const page = { ...NOTHING, source, lanes, quarantined, audit };
     bench.expect(await bench.store.import({ ...NOTHING, source })).toEqual({ ok: true, lastLane: 0, finished: false });
+    // A page that stopped in between: one of its two bodies, the held one, is there already.
+    await bench.store.import({ ...NOTHING, source, quarantined: quarantined.slice(1) });
     const first = await bench.store.import(page);
     const { gauges } = await bench.store.stats();
+    const there = (await other.store.stats()).gauges;
+    bench.expect([gauges.quarantined, gauges.quarantinedBytes]).toEqual([there.quarantined, there.quarantinedBytes]);
     bench.expect([first, await bench.store.import(page)]).toEqual([
       { ok: true, lastLane: last, finished: false },
       { ok: true, lastLane: last, finished: false },

@@ -171,6 +171,8 @@ export const pruneCases: readonly ContractCase[] = [
     bench.expect(await bench.store.prune(policy)).toMatchObject({ bodies: 1, events: 0, quarantined: 0 });
     await days(bench, 1);
     bench.expect(await bench.store.prune(policy)).toMatchObject({ events: 1, lanes: 1, quarantined: 1 });
+    // Nothing of a discarded body is left by which it could be known.
+    bench.expect((await bench.step({ quarantines: [bench.quarantine("{broken")] })).quarantined).toEqual(["held"]);
   }),
   it("prunes in batches", async (bench) => {
     await bench.accept(...[1, 2, 3].map((n) => bench.of(`m${n}`, 1)));

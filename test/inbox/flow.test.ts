@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { FlowLimits } from "../../src/inbox/flow.ts";
+import { Flow, type FlowLimits } from "../../src/inbox/flow.ts";
 import { sleep } from "../../src/internal/clock.ts";
+import { silentLogger } from "../../src/internal/logger.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { watchedTimers } from "../support/watched-timers.ts";
@@ -161,11 +162,13 @@ describe("a rate", () => {
     const { bench, starts } = await starting(perSecond(10, customerOf));
     bench.worker.start();
     for (let index = 0; index < 40; index++) await bench.accept(`a-${index}`);
+    // Its key has a timeline too, which is now an hour ahead.
+    await bench.accept("b-before");
     await bench.clock.advance(1_000);
     bench.clock.set(bench.clock.now() - 3_600_000);
     for (let index = 0; index < 10; index++) await bench.accept(`b-${index}`);
     await bench.clock.advance(3_000);
-    expect(starts.filter(({ messageId }) => messageId.startsWith("b")).length).toBe(10);
+    expect(starts.filter(({ messageId }) => messageId.startsWith("b")).length).toBe(11);
   });
 
   it("goes on after the store could not be asked", async () => {
@@ -263,6 +266,39 @@ describe("a rate", () => {
     process.off("unhandledRejection", note);
     expect(starts.length).toBe(3);
     expect(rejected).toEqual([]);
+  });
+});
+
+describe("what a rate parks", () => {
+  /** A flow by itself, one start a second for a source, that is given `count` fresh leases at once. */
+  async function parkedOf(count: number): Promise<readonly number[]> {
+    const bench = await openBench();
+    await bench.acceptMany(count);
+    const { leases } = await bench.recorder.store.step({
+      ...{ settles: [], accepts: [], quarantines: [], quarantineQuota: { maxRows: 1, maxBytes: 1 } },
+      claim: {
+        limit: count,
+        leaseMs: 30_000,
+        maxAttempts: 5,
+        onDead: "continue",
+        mode: "ordinary",
+        takes: () => true,
+      },
+    });
+    const parkedFor: number[] = [];
+    const worker = { wake() {}, park: (_lease: object, delayMs: number) => void parkedFor.push(delayMs) };
+    const options = { clock: bench.clock, logger: silentLogger, limits: perSecond(1, "source") };
+    const flow = new Flow(bench.recorder.store, bench, options, worker);
+    for (const lease of leases) flow.add({ lease, parsed: null });
+    await rounds();
+    return parkedFor;
+  }
+
+  it("has places among the fresh ones of the next minute, and those for whom it is full among the others", async () => {
+    const parkedFor = await parkedOf(100);
+    expect(parkedFor.length).toBe(99);
+    expect(Math.max(...parkedFor)).toBeGreaterThan(58_000);
+    expect(Math.max(...parkedFor)).toBeLessThanOrEqual(61_000);
   });
 });
 

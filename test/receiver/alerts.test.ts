@@ -9,6 +9,7 @@ import {
   PermanentError,
   verifySignature,
 } from "../../src/index.ts";
+import { sleep } from "../../src/internal/clock.ts";
 import { github, slack } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
@@ -254,6 +255,22 @@ describe("a drain", () => {
     await deliver(inbound());
     await receiver.drain();
     expect(said()).toEqual(["deadLetters began"]);
+  });
+
+  it("gives a send 2 s, although its budget is used up", async () => {
+    const clock = createFakeClock();
+    const to = () => sleep(clock, 1_900);
+    const { receiver, deliver, log } = sqliteBench({ clock, alerts: { to, when: { deadLetters: 1 } } });
+    receiver.onAny(async () => {
+      await sleep(clock, 1_500);
+      failing();
+    });
+    await deliver(inbound());
+    const drained = receiver.drain({ budgetMs: 1_600 });
+    for (let turn = 0; turn < 50; turn++) await clock.advance(100);
+    await drained;
+    expect((await receiver.inbox.stats()).gauges.dead).toBe(1);
+    expect(log.filter(({ fields }) => fields.code === "alert_not_sent")).toEqual([]);
   });
 
   it("looks every 10 s at most", async () => {

@@ -10,7 +10,7 @@ import {
   type WebhookSource,
 } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, hmacSource } from "../../src/sources/index.ts";
+import { github, hmacSource, type SourceKeyring } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { deferred, HOUR, idleTurns, incoming, memoryBench, SECRET, sqliteBench } from "./bench.ts";
@@ -155,6 +155,16 @@ describe("secrets of other sources that are read (RCV-9)", () => {
     const refused = ask(OLD);
     await clock.advance(1_900);
     expect(await refused).toBe(401);
+  });
+
+  it("count a secret by its new place once it was read there, although no secret is new", async () => {
+    let current: SourceKeyring = { current: OLD, next: SECRET };
+    const { receiver, clock, push } = receiving(github({ secrets: async () => current }));
+    expect(await push(SECRET)).toBe(200);
+    current = { current: [OLD, SECRET] };
+    await clock.advance(60_000);
+    expect(await push(SECRET)).toBe(200);
+    expect(receiver.counters).toEqual({ "slot:github:next": 1, "slot:github:current": 1 });
   });
 
   const LARGE = { bytes: 17 * 1024 * 1024 };

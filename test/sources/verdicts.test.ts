@@ -48,7 +48,8 @@ const STRICTER = {
     {
       why: "the library takes the last of several times",
       applies: (headers) => stripeTimes(headers).length > 1,
-      example: (headers) => withValue(headers, "signature", (value) => `t=1700000000,${value}`),
+      example: (headers) =>
+        withValue(headers, "signature", (value) => `${value.slice(0, value.indexOf(","))},${value}`),
     },
     {
       why: "the library reads a time up to what is not a digit",

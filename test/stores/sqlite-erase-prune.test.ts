@@ -77,6 +77,28 @@ describe("prune()", () => {
     const store = await filled(10);
     expect(await roundsDuring(store.prune({ ...POLICY, batch: 10 }))).toBeGreaterThan(2);
   });
+
+  it("leaves nothing of a pruned event in another table: neither its bodies nor what its attempts said", async () => {
+    const path = makePath();
+    const clock = createFakeClock(Date.now());
+    const store = await open(sqliteStore(path), { clock });
+    const rows = () => {
+      const db = connect(path, { readonly: true });
+      return ["event", "body", "conflict", "attempt"].map((table) =>
+        db.prepare(`select count(*) from oncehook_${table}`).pluck().get(),
+      );
+    };
+    const raw = Buffer.from('{"another":"body"}');
+    await store.step(turn({ accepts: [event("m"), event("m", 1, { raw })] }));
+    const { leases } = await store.step(turn({ claim: { limit: 1 } }));
+    const failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
+    await store.step(turn({ settles: leases.map((lease) => ({ kind: "dead", lease, failure, onDead: "continue" })) }));
+    expect(rows()).toEqual([1, 1, 1, 1]);
+    await clock.advance(91 * DAY);
+    await store.step(turn({ accepts: [event("new", 1, { signedAt: clock.now() })] }));
+    await store.prune(POLICY);
+    expect(rows()).toEqual([1, 1, 0, 0]);
+  });
 });
 
 /** Events of as many clients and types, handled. */
