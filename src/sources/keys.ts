@@ -230,7 +230,7 @@ function invalidSecret(option: string, rule: string): SetupError {
 
 function versionOf(keys: readonly SourceKey[]): string {
   const lines = keys.map((key) =>
-    Buffer.from(key.hmac("sha256", JSON.stringify(["oncehook keyring", key.slot]))).toString("hex"),
+    Buffer.from(key.hmac("sha256", JSON.stringify(["oncehook keyring", key.slot, key.validUntil]))).toString("hex"),
   );
   return createHash("sha256").update(lines.join("\n")).digest("hex").slice(0, 16);
 }

@@ -157,6 +157,24 @@ describe("secrets of other sources that are read (RCV-9)", () => {
     expect(await refused).toBe(401);
   });
 
+  it("accept a replaced secret until the end that was read last, although no secret is new", async () => {
+    const replacedUntil = (validUntil: number): SourceKeyring => ({
+      current: SECRET,
+      previous: { secret: OLD, validUntil },
+    });
+    let prolonged = 0;
+    const { clock, push } = receiving(github({ secrets: async () => replacedUntil(since + 90_000 + prolonged) }));
+    const since = clock.now();
+    expect(await push(OLD)).toBe(200);
+    prolonged = 90_000;
+    await clock.advance(60_000);
+    expect(await push(OLD)).toBe(200);
+    await clock.advance(60_000);
+    expect(await push(OLD)).toBe(200);
+    await clock.advance(60_000);
+    expect(await push(OLD)).toBe(401);
+  });
+
   it("count a secret by its new place once it was read there, although no secret is new", async () => {
     let current: SourceKeyring = { current: OLD, next: SECRET };
     const { receiver, clock, push } = receiving(github({ secrets: async () => current }));
