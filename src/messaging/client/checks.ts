@@ -253,9 +253,9 @@ export function keyIssues(key: unknown): string[] {
     : ["options.idempotencyKey: must be 1 to 255 visible ASCII characters"];
 }
 
-/** `.` and `../..` would be taken out of the path, so that another route would get the call. */
+/** `.` and `..` would be taken out of the path, so that another route would get the call. */
 export function numberIdIssues(numberId: unknown): string[] {
-  const isSegment = typeof numberId === "string" && numberId.isWellFormed() && !["", ".", "../.."].includes(numberId);
+  const isSegment = typeof numberId === "string" && numberId.isWellFormed() && !["", ".", ".."].includes(numberId);
   return isSegment ? [] : ["numberId: must be a numberId as numbers.list() shows it"];
 }
 

@@ -298,11 +298,7 @@ function basePathOption(value: unknown): string {
     throw invalidOption("basePath", 'must be a path such as "/sms"', value);
   }
   if (/\/\.\.?(?:\/|$)/.test(path)) {
-    throw invalidOption(
-      "basePath",
-      'must be without "." and "../.." between its slashes: no request keeps them',
-      value,
-    );
+    throw invalidOption("basePath", 'must be without "." and ".." between its slashes: no request keeps them', value);
   }
   return path.replace(/\/+$/, "");
 }

@@ -252,7 +252,7 @@ describe.each([true, false])("with validateRequests %s, the client refuses befor
     ["time without end", ({ numbers }) => numbers.list({ timeoutMs: Number.POSITIVE_INFINITY }), longest],
     ["many retries", ({ numbers }) => numbers.list({ maxRetries: 11 }), retries],
     ["retries as a text", ({ numbers }) => numbers.list({ maxRetries: "1" }), retries],
-    ...["", ".", "../..", "\ud800", 7, null, undefined].flatMap(numberCalls),
+    ...["", ".", "..", "\ud800", 7, null, undefined].flatMap(numberCalls),
     ...["api/core", "//example.com/x", "https://a.example", "/\\a.example"].map((path) => at(path, slash)),
     ...["/a b", "/a#b", "/ä", "", undefined].map((path) => at(path, slash)),
     ...["/a/../b", "/a/%2E%2e/b", "/a/."].map((path) => at(path, dots)),

@@ -10,7 +10,7 @@ import { run } from "../../../scripts/gates/gate.ts";
 import { packBuilt } from "../../../scripts/gates/package.ts";
 
 // The programmes run from .build/test/first-steps.
-export const ROOT = join(import.meta.dirname, "../..", "../..", "../..");
+export const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 export const SECRET = "a-secret-for-a-newcomer-of-41-characters";
 const DRIVER = join(ROOT, "node_modules/better-sqlite3");
 const LOOK_EVERY_MS = 20;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { examplesOf } from "../../../scripts/docs/blocks.ts";
 
 // The programme runs from .build/test/proofs/hosts; the packages lie beside its source.
-const ROOT = join(import.meta.dirname, "../..", "../..", "../..");
+const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const HOME = join(ROOT, "test", "proofs", "hosts");
 const PACKAGES = join(HOME, "node_modules");
 const FOLDER = join(ROOT, ".build", "hosts");
@@ -97,7 +97,7 @@ function compile(sources: ReadonlyMap<string, string>): string[] {
   symlinkSync(PACKAGES, join(FOLDER, "node_modules"), "dir");
   for (const [name, content] of Object.entries(MODULES)) writeFileSync(join(FOLDER, name), JSON.stringify(content));
   for (const [name, code] of sources) writeFileSync(join(FOLDER, `${name}.ts`), code);
-  const tsc = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../..", "bin", "tsc");
+  const tsc = join(createRequire(import.meta.url).resolve("typescript/package.json"), "..", "bin", "tsc");
   const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", FOLDER], { encoding: "utf8" });
   return status === 0 ? [] : [`the guide's examples do not compile: ${stdout}`];
 }

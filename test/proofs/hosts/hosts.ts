@@ -11,7 +11,7 @@ import { Asked } from "../process.ts";
 import { compiledOf } from "./apps.ts";
 import type { Trigger } from "./lambda-events.ts";
 
-const ROOT = join(import.meta.dirname, "../..", "../..", "../..");
+const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 /** It listens on a free port of loopback, and tells which. */
 const PRELOAD = pathToFileURL(join(ROOT, "scripts", "docs", "listen-anywhere.mjs")).href;
 const LAMBDA_CHILD = fileURLToPath(new URL("./lambda-child.js", import.meta.url));

@@ -23,7 +23,7 @@ export async function fetchStryker(): Promise<string> {
   const packages = PACKAGES.flatMap((name) => ["--package", name]);
   try {
     const { stdout } = await run("npx", ["--yes", ...packages, "-c", "command -v stryker"], { cwd: empty });
-    return join(stdout.trim(), "../..", "../..");
+    return join(stdout.trim(), "..", "..");
   } finally {
     rmSync(empty, { recursive: true, force: true });
   }

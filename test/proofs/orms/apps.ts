@@ -21,7 +21,7 @@ import { silentLogger } from "../../../src/internal/logger.ts";
 import { fixtures, signedRequest, TEST_SECRET } from "../../../src/tools/testing/index.ts";
 
 // The programme runs from .build/test/proofs/orms; the packages and the applications lie beside its source.
-const ROOT = join(import.meta.dirname, "../..", "../..", "../..");
+const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const HOME = join(ROOT, "test", "proofs", "orms");
 const PACKAGES = join(HOME, "node_modules");
 const APPS = join(HOME, "apps");

@@ -63,7 +63,7 @@ export async function startPostgres({ inMemory = true, settings = {} }: ServerOp
 
 /** Starts an asynchronous standby of `primary`, from a copy of its data. */
 export async function startStandby(primary: PostgresServer): Promise<Omit<PostgresServer, "restart">> {
-  const directory = newDirectory(join(primary.directory, "../.."));
+  const directory = newDirectory(join(primary.directory, ".."));
   const data = join(directory, "data");
   const { hostname, port: primaryPort, username, password } = new URL(primary.url);
   const settings = { primary_conninfo: `host=${hostname} port=${primaryPort} user=${username} password=${password}` };
