@@ -59,21 +59,18 @@ interface InspectFlags extends InboxFlags, ActFlags {
 
 // What `oncehook inspect` does from its flags to its end.
 
-/** Where a person may press Enter: standard input, if that is a terminal. */
-type Keyboard = Pick<NodeJS.ReadStream, "isTTY" | "on" | "off" | "pause">;
-
 /** Resolves with the exit code once it has ended. @throws what `inWords` tells */
-async function inspect(flags: InspectFlags, keyboard: Keyboard = process.stdin): Promise<number> {
+async function inspect(flags: InspectFlags): Promise<number> {
   const inbox = await openAt(flags);
   try {
-    await serveUntilSignal(inbox, flags, keyboard);
+    await serveUntilSignal(inbox, flags);
   } finally {
     await inbox.close();
   }
   return 0;
 }
 
-async function serveUntilSignal(inbox: Inbox, flags: InspectFlags, keyboard: Keyboard): Promise<void> {
+async function serveUntilSignal(inbox: Inbox, flags: InspectFlags): Promise<void> {
   // Loaded here: "--help" needs none of it.
   const [{ nodeInspector }, { createInspector }, { createLoopbackSession, LINK_MS }] = await Promise.all([
     import("../../../adapters/node.ts"),
@@ -88,7 +85,7 @@ async function serveUntilSignal(inbox: Inbox, flags: InspectFlags, keyboard: Key
   // Listened to before the first line is printed: its reader may send one.
   const signal = endingSignal();
   try {
-    await linksUntil(signal, () => session.link(), { terminal: new Terminal(flags), keyboard, linkMs: LINK_MS });
+    await linksUntil(signal, () => session.link(), { terminal: new Terminal(flags), linkMs: LINK_MS });
   } finally {
     inspector.close();
     await loopback.close();
@@ -99,8 +96,9 @@ async function serveUntilSignal(inbox: Inbox, flags: InspectFlags, keyboard: Key
 async function linksUntil(
   signal: Promise<unknown>,
   link: () => string,
-  { terminal, keyboard, linkMs }: { readonly terminal: Terminal; readonly keyboard: Keyboard; readonly linkMs: number },
+  { terminal, linkMs }: { readonly terminal: Terminal; readonly linkMs: number },
 ): Promise<void> {
+  const keyboard = process.stdin;
   const print = () => {
     const inspecting = link();
     return terminal.result({ inspecting }, () => `Open ${inspecting}`);
