@@ -135,7 +135,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   },
 };
 
-/** Ends an event that was accepted at 0 s, and that is due at 1 s; some seconds pass. Returns what its row says of that. */
+/** Ends an event that was accepted at 0 s, and that is due at 1 s; some seconds pass. Returns what its row has of that. */
 type End = (bench: Bench, lease: Lease) => Promise<object>;
 
 const second = (bench: Bench) => bench.clock.advance(1_000);

@@ -1,4 +1,4 @@
-/** What is told once the end of a claim is committed; more that instruments hear is in test/tools/telemetry/measuring.test.ts. */
+/** What is reported once the end of a claim is committed; more that instruments hear is in test/tools/telemetry/measuring.test.ts. */
 import { describe, expect, it } from "vitest";
 import { type Completion, reportEnd, reportRetired, type WorkerEvents } from "../../src/inbox/completion.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";

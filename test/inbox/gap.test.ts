@@ -40,7 +40,7 @@ describe("arm()", () => {
     expect(arm(lane({ cursor: 3 }), null, late, NOW)).toEqual({ ...READY, head: late, gapSince: null });
   });
 
-  it("begins at the first sequence that it is told, or at any, waits from there on, and never waits in an unordered lane", () => {
+  it("begins at the first sequence that it is given, or at any, waits from there on, and never waits in an unordered lane", () => {
     armed(lane({ firstSequence: "any" }), event(7)).toMatchObject(READY);
     armed(lane({ firstSequence: "any", cursor: 7 }), event(9)).toMatchObject(GAP);
     armed(lane({ firstSequence: 0 }), event(1)).toMatchObject(GAP);

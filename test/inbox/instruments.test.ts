@@ -1,4 +1,4 @@
-/** Who is asked, and what becomes of what they throw; what they are told is in test/tools/telemetry/measuring.test.ts. */
+/** Who is asked, and what becomes of what they throw; what they receive is in test/tools/telemetry/measuring.test.ts. */
 import { describe, expect, it } from "vitest";
 import { attemptOf, type Instrumentation } from "../../src/inbox/instrumentation.ts";
 import type { Lease } from "../../src/inbox/store.ts";

@@ -56,7 +56,7 @@ describe("isPrunedBehind()", () => {
 describe("withoutLease()", () => {
   const leased = { status: "leased", readyAt: 900 } as const;
 
-  it("leaves a lane that nobody holds, and makes a held one ready: by when its event was handed out, else accepted, else by its own time", () => {
+  it("leaves a lane that nobody holds, and makes a held one ready: since its handler started, since it was accepted, or by its own time", () => {
     expect(withoutLease({ status: "gap", readyAt: 5, id: 3 } as never, null)).toEqual({ status: "gap", readyAt: 5 });
     expect(withoutLease(leased, { startedAt: 50, acceptedAt: 40 })).toEqual({ status: "ready", readyAt: 50 });
     expect(withoutLease(leased, { startedAt: null, acceptedAt: 40 })).toEqual({ status: "ready", readyAt: 40 });

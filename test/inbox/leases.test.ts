@@ -127,7 +127,7 @@ describe("leases of the worker", () => {
     bench.recorder.unfinishedTurns = 1_000;
     bench.worker.start();
     await bench.clock.advance(5_000);
-    // A turn claims before it is told what of it is unfinished.
+    // A turn claims before it learns which part of it is unfinished.
     expect(ran).toBeLessThanOrEqual(8);
     const renewals = bench.recorder.extended.length;
     await bench.clock.advance(10_000);

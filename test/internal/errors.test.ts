@@ -123,7 +123,7 @@ describe("OncehookError", () => {
 });
 
 describe("LeaseLost", () => {
-  it("says what to do, unless it is told what happened", () => {
+  it("says what to do, unless it gets a message of its own", () => {
     expect(new LeaseLost()).toMatchObject({
       ...{ name: "LeaseLost", code: "lease_lost" },
       message: "This event is already settled, or its lease was lost: register effects before the handler returns.",

@@ -142,7 +142,7 @@ describe("a call with any answer", () => {
     await fc.assert(example, { numRuns: sized({ quick: 60, full: 300 }) });
   });
 
-  it("that is right but for one place ends in an answer or a ServiceError (CLI-7)", async () => {
+  it("that is right except in one place ends in an answer or a ServiceError (CLI-7)", async () => {
     const other = fc.oneof(fc.constant(undefined), fc.constant(MARK), fc.jsonValue());
     const example = fc.asyncProperty(anyOperation, anyMode, fc.nat(), other, async (operation, mode, pick, value) => {
       const least = leastOf(operation);

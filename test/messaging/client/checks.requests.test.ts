@@ -41,16 +41,16 @@ describe("sendIssues()", () => {
       reference.replace("must", "is missing; it must"),
     ],
     ...each("no reference (SND-14)", ["externalReference"], ["", null, 7], reference),
-    ...each("a sender that is no numberId (SND-3)", ["sendFrom"], [RECIPIENT, "", 7, null], sender),
+    ...each("a sender that is not a numberId (SND-3)", ["sendFrom"], [RECIPIENT, "", 7, null], sender),
     ...each("no list of recipients (SND-6)", ["to"], [undefined, null, RECIPIENT, [], {}], recipients),
     [
-      "a recipient that is no text (SND-6)",
+      "a recipient that is not a text (SND-6)",
       { to: [RECIPIENT, 7, null] },
       "to.1: must be a text",
       "to.2: must be a text",
     ],
     ["a hole, which is null in JSON (SND-6)", { to: Array(1).concat(RECIPIENT) }, "to.0: must be a text"],
-    ...wrong.map((to): Row => ["none that is E.164 (SND-25)", { to: [to, to] }, e164]),
+    ...wrong.map((to): Row => ["not one that is E.164 (SND-25)", { to: [to, to] }, e164]),
     ...each("another messageType (SND-10)", ["messageType"], ["sms", "RCS", 1], 'messageType: must be "SMS" or "MMS"'),
     ...each("an SMS with media (SND-11)", ["media"], [[MEDIUM], [], null], "media: must be left out for SMS"),
     ...[undefined, null, [], {}, "x"].map((none): Row => ["no media (SND-12)", { ...MMS, media: none }, media]),
@@ -83,7 +83,7 @@ describe("sendIssues()", () => {
     expect(sendIssues({ ...SMS, ...fields })).toEqual(issues);
   });
 
-  it.each([undefined, ...NO_OBJECTS])("refuses what is no object: %j", (request) => {
+  it.each([undefined, ...NO_OBJECTS])("refuses what is not an object: %j", (request) => {
     expect(sendIssues(request)).toEqual(["request: must be an object"]);
   });
 
@@ -139,7 +139,7 @@ describe("numberUpdateIssues()", () => {
     expect(numberUpdateIssues(fields)).toEqual(issues);
   });
 
-  it.each([undefined, ...NO_OBJECTS])("refuses what is no object: %j (UPD-4)", (update) => {
+  it.each([undefined, ...NO_OBJECTS])("refuses what is not an object: %j (UPD-4)", (update) => {
     expect(numberUpdateIssues(update)).toEqual(["update: must be an object"]);
   });
 });
@@ -161,7 +161,7 @@ describe("searchIssues()", () => {
     expect(searchIssues(fields)).toEqual(issues);
   });
 
-  it("takes nothing at all, and refuses what is no object (SEA-1)", () => {
+  it("takes nothing at all, and refuses what is not an object (SEA-1)", () => {
     expect(searchIssues(undefined)).toEqual([]);
     for (const search of NO_OBJECTS) expect(searchIssues(search)).toEqual(["search: must be an object"]);
   });
@@ -195,7 +195,7 @@ describe("webhookUpdateIssues()", () => {
     expect(webhookUpdateIssues({ signingEnabled: true, ...fields })).toEqual(issues);
   });
 
-  it.each([undefined, ...NO_OBJECTS])("refuses what is no object: %j", (update) => {
+  it.each([undefined, ...NO_OBJECTS])("refuses what is not an object: %j", (update) => {
     expect(webhookUpdateIssues(update)).toEqual(["update: must be an object"]);
   });
 });
