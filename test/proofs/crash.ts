@@ -138,8 +138,8 @@ class Torment {
   /** Loads its modules while the current one is at work. */
   #next: Asked;
   /** Of the process that takes deliveries; the senders wait while there is none. */
-  #port: Promise<number>;
-  #openGate: (port: number) => void = () => {};
+  #port: Promise<number> = Promise.resolve(0);
+  #openGate: ((port: number) => void) | null = null;
 
   constructor(folder: string, { seed, lanes, flaws }: Omit<Wishes, "kills">) {
     this.#folder = folder;
@@ -154,7 +154,7 @@ class Torment {
       deliver: async (delivery) =>
         post({ port: await this.#port, path: `/${delivery.source}`, agent: this.#agent }, requestOf(delivery)),
     });
-    this.#port = this.#closedGate();
+    this.#closeGate();
     this.#current = this.#start();
     this.#next = this.#start();
     this.#ready = this.#open();
@@ -188,7 +188,7 @@ class Torment {
       await inTime(this.#sender.more(1 + Math.floor(this.#random() * MOST_ANSWERS)), "no answers come");
       await wait(this.#random() * 20);
     }
-    this.#port = this.#closedGate();
+    this.#closeGate();
     await this.#current.kill();
     const acknowledged = [...this.#sender.acknowledged];
     this.#look(contentsAsLeft(this.#description.place.path, this.#folder), "running", acknowledged);
@@ -201,9 +201,14 @@ class Torment {
     return new Asked(compiled("child.js"), this.#description);
   }
 
-  #closedGate(): Promise<number> {
-    return new Promise((resolve) => {
-      this.#openGate = resolve;
+  /** A gate that is closed stays the same one: senders wait at it, though the process that was to open it is killed before. */
+  #closeGate(): void {
+    if (this.#openGate !== null) return;
+    this.#port = new Promise((resolve) => {
+      this.#openGate = (port) => {
+        this.#openGate = null;
+        resolve(port);
+      };
     });
   }
 
@@ -212,7 +217,7 @@ class Torment {
     const opened = this.#current;
     const ready = opened.ask<Ready>("open");
     ready.then(
-      ({ port }) => opened === this.#current && !opened.isKilled && this.#openGate(port),
+      ({ port }) => opened === this.#current && !opened.isKilled && this.#openGate?.(port),
       () => {},
     );
     return ready;
@@ -226,9 +231,9 @@ class Torment {
 
   /** Nothing is sent for a while. */
   async #restFrom(port: number): Promise<void> {
-    this.#port = this.#closedGate();
+    this.#closeGate();
     await wait(this.#random() * 1_500);
-    this.#openGate(port);
+    this.#openGate?.(port);
   }
 
   #look({ effects, stored, integrity }: Contents, moment: History["moment"], acknowledged: Iterable<string>): void {
