@@ -18,6 +18,9 @@ const DAY_MS = 24 * 3_600_000;
 /** Messages mixed with others this many at a time. */
 const MIXED = 40;
 const PARALLEL = 96;
+/** What a supervisor waits, as docs/deploy/oncehook.service tells it. */
+const RESTART_MS = 1_000;
+const MOST_STARTS = 20;
 
 /** One run of a handler; `endedAt` is null when its process died in it. */
 export interface Run {
@@ -79,7 +82,12 @@ export class Family {
     const child = new Asked(compiled("child.js"), description);
     this.children.push(child);
     this.#descriptions.set(child, description);
-    await child.ask("open");
+    try {
+      await child.ask("open");
+    } catch (error) {
+      await this.#end(child);
+      throw error;
+    }
     return child;
   }
 
@@ -92,12 +100,27 @@ export class Family {
     return this.children.filter((child) => !this.#stopped.has(child));
   }
 
-  /** Kills a process, and starts another one in its place. */
+  /**
+   * Kills a process, and starts another one in its place; as a supervisor does, one more while the inbox cannot be opened: a pooler
+   * refuses connections for a while after its server crashed.
+   */
   async replace(child: Asked): Promise<void> {
+    await this.#end(child);
+    for (let start = 1; ; start++) {
+      try {
+        await this.add(this.#descriptions.get(child));
+        return;
+      } catch (error) {
+        if (start === MOST_STARTS || !String(error).includes("cannot be used now")) throw error;
+        await sleep(RESTART_MS);
+      }
+    }
+  }
+
+  async #end(child: Asked): Promise<void> {
     // From now on nothing is sent to it.
     this.children.splice(this.children.indexOf(child), 1);
     await child.kill();
-    await this.add(this.#descriptions.get(child));
   }
 
   /** Stops a process in the middle of handlers; returns the events that they handle. */
