@@ -87,6 +87,16 @@ describe("verifySignature()", () => {
       expect(code(verify({ body: Buffer.concat([body, Buffer.of(extra)]) }))).not.toBe("ok");
   });
 
+  it("refuses a signature with any bit flipped (RCV-1)", () => {
+    const right = Buffer.from(hex, "hex");
+    for (let bit = 0; bit < right.length * 8; bit++) {
+      const flipped = Buffer.from(right);
+      flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      const given = { ...headers, "x-service-signature": flipped.toString("hex") };
+      expect(code(verify({ headers: given }))).toBe("signature_mismatch");
+    }
+  });
+
   it("signs the header's text, not the time it means (RCV-1)", () => {
     const seconds = { ...headers, "x-service-timestamp": "1760000000" };
     expect(code(verify({ headers: seconds }))).toBe("signature_mismatch");
