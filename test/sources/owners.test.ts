@@ -122,6 +122,13 @@ describe("ids that are unique only within an owner", () => {
       shop(2, "2026-01-01T00:00:00Z"),
     ],
     [
+      // Without an id of Shopify's own: a number may be that of a product, of a customer, and of another shop.
+      "shopify",
+      () => shopify({ secrets: TEST_SECRETS.shopify }) as never,
+      { id: 1, updated_at: "2026-01-02T00:00:00Z", title: "a product" },
+      { id: 1, updated_at: "2026-01-01T00:00:00Z", email: "a customer" },
+    ],
+    [
       "twilio",
       () => twilio({ secrets: TEST_SECRETS.twilio, url: URL }) as never,
       { AccountSid: "AC1", MessageSid: sid("a"), MessageStatus: "delivered", To: "+1" },

@@ -410,7 +410,8 @@ function withChange(headers: Headers, below: (limit: number) => number): Headers
     case 1:
       return { ...headers, [name]: `${value},v1=${"0".repeat(64)}` };
     case 2:
-      return { ...headers, [name]: `v1,${Buffer.alloc(32).toString("base64")} ${value}` };
+      // A signature of another secret, and one of another version, which is left to other verifiers.
+      return { ...headers, [name]: `v1,${Buffer.alloc(32).toString("base64")} v1a,AAAA ${value}` };
     case 3:
       return { ...headers, [name]: value.replace("v1", "v0") };
     case 4:
