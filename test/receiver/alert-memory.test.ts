@@ -68,8 +68,14 @@ describe("the events that came late", () => {
   const lateOf = (memory: AlertMemory, now: number) => alertValue("late", facts({ now }), memory);
 
   it("are those of the last hour, without those before the first look", () => {
-    const memory = watched({ now: 0, late: 70 }, { now: 1_000, late: 73 }, { now: 90_000, late: 74 });
-    expect([90_000, HOUR + 999, HOUR + 1_001, HOUR + 90_000].map((now) => lateOf(memory, now))).toEqual([4, 4, 1, 0]);
+    const memory = watched(
+      { now: 0, late: 70 },
+      // In one minute.
+      { now: 1_000, late: 73 },
+      { now: 60_999, late: 76 },
+      { now: 90_000, late: 77 },
+    );
+    expect([90_000, HOUR + 999, HOUR + 1_001, HOUR + 90_000].map((now) => lateOf(memory, now))).toEqual([7, 7, 1, 0]);
   });
 
   it("are none of an inbox whose count went back", () => {

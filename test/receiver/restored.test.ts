@@ -38,6 +38,31 @@ describe("an inbox that is restored under a running receiver", () => {
     expect(bench.codes().filter((code) => code === "inbox_replaced")).toEqual(["inbox_replaced"]);
   });
 
+  it.each([
+    ["handles nothing while it is paused, and all of it once it goes on", true],
+    ["goes on at once where it was not paused", false],
+  ])("leaves its worker as it was: it %s", async (_, isPaused) => {
+    const { receiver, file, deliver, codes, clock } = sqliteBench();
+    const backup = newInboxFile();
+    const handled: string[] = [];
+    receiver.onAny(({ data }) => void handled.push((data as { messageId: string }).messageId));
+    await receiver.start();
+    await deliver(inbound({ messageId: "a" }));
+    await until(() => handled.length === 1);
+    await copyInto(file, backup);
+    if (isPaused) receiver.pause();
+    await deliver(inbound({ messageId: "lost" }));
+    await copyInto(backup, file);
+    await deliver(inbound({ messageId: "b" }));
+    await until(() => codes().includes("inbox_replaced"));
+    await until(async () => (await deliver(inbound({ messageId: "c" }))).status === 200);
+    await clock.advance(60_000);
+    expect(handled.filter((message) => message !== "lost")).toEqual(isPaused ? ["a"] : ["a", "b", "c"]);
+    expect((await receiver.health()).reasons.includes("worker_paused")).toBe(isPaused);
+    receiver.resume();
+    await until(() => handled.includes("c"));
+  });
+
   it("is not seen where ids only grow, in whatever order deliveries are answered", async () => {
     const { deliver, codes } = sqliteBench();
     await Promise.all(Array.from({ length: 50 }, (_, index) => deliver(inbound({ messageId: `${index}` }))));
