@@ -54,9 +54,9 @@ interface Copy {
 }
 
 function copyTemplate(db: Database.Database, { template, first, count, ids }: Copy): void {
-  const message = ids === "random" ? "'msg_' || lower(hex(randomblob(11)))" : "printf('msg_%014d', n)";
+  const name = ids === "random" ? "'msg_' || lower(hex(randomblob(11)))" : "printf('msg_%014d', n)";
   const changes: Record<string, Record<string, string>> = {
-    oncehook_lane: { id: "n", message },
+    oncehook_lane: { id: "n", name },
     oncehook_event: { id: "n", lane: "n", digest: "randomblob(32)" },
     oncehook_body: { event: "n" },
   };

@@ -1,6 +1,7 @@
 /** What the Postgres store does in batches, beside what pgbench makes of the same server. */
 import { spawnSync } from "node:child_process";
 import type { InboxStore, Lease } from "../src/inbox/store.ts";
+import { ORDER } from "../src/stores/database.ts";
 import type { PgClient } from "../src/stores/postgres.ts";
 import { type PostgresServer, startPostgres } from "../test/stores/postgres/server.ts";
 import { median } from "../test/support/statistics.ts";
@@ -103,13 +104,13 @@ async function atOnce(work: () => Promise<void>): Promise<void> {
 
 /** A message with one event each, all of them due. */
 const FILL = `
-  insert into @.client (name) values ('apc_1');
-  insert into @.kind (name) values ('message.queued');
-  insert into @.lane (id, client, tag, message, status, ready_at)
-    select nextval('@.lane_id'), 1, 0, convert_to('msg_' || lpad(n::text, 12, '0'), 'UTF8'), 3, n from generate_series(1, ${FILLED}) as n;
-  insert into @.event (id, lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted,
-    digest, has_body)
-    select nextval('@.event_id'), id, 1, 1, 0, 0, false, false, 0, false, 90000, 1, 1, 1, sha256(message), true from @.lane order by id;
+  insert into @.lane (id, name, source, tenant, ord, status, ready_at)
+    select nextval('@.lane_id'), convert_to('msg_' || lpad(n::text, 12, '0'), 'UTF8'), 'service', convert_to('apc_1', 'UTF8'),
+      ${ORDER.sequence}, 3, n from generate_series(1, ${FILLED}) as n;
+  insert into @.event (id, lane, seq, type, source, tenant, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed,
+    accepted, digest, has_body)
+    select nextval('@.event_id'), id, 1, convert_to('message.queued', 'UTF8'), source, tenant, 0, 0, false, false, 0, false, 90000, 1, 1,
+      1, sha256(name), true from @.lane order by id;
   insert into @.body (event, raw) select id, convert_to(repeat('x', 400), 'UTF8') from @.event;
   vacuum analyze @.lane; vacuum analyze @.event; vacuum analyze @.body; checkpoint;`;
 

@@ -50,7 +50,7 @@ export function eventOf(messageId: string, sequence: number): NewEvent {
   const raw = bodyOf(messageId, sequence);
   const now = Date.now();
   return {
-    lane: { apiClientId: "apc_1", tag: "outbound", messageId },
+    lane: { source: "service", tenant: "apc_1", name: messageId, order: "sequence" },
     sequence,
     eventType: "message.queued",
     occurredAt: now,

@@ -26,12 +26,12 @@ interface Shot {
 
 const SHOTS: readonly Shot[] = [
   { name: "events", view: () => "events" },
-  { name: "message", view: (lane) => `message/${lane(MESSAGES.eventful)}`, size: { width: 1280, height: 600 } },
-  { name: "message-retried", view: (lane) => `message/${lane(MESSAGES.retried)}`, scheme: "dark" },
+  { name: "message", view: (lane) => `lane/${lane(MESSAGES.eventful)}`, size: { width: 1280, height: 600 } },
+  { name: "message-retried", view: (lane) => `lane/${lane(MESSAGES.retried)}`, scheme: "dark" },
   { name: "dead-letters", view: () => "dead", before: countAll },
   { name: "quarantine", view: () => "quarantine", scheme: "dark" },
   { name: "overview", view: () => "overview", size: { width: 1280, height: 860 } },
-  { name: "narrow", view: (lane) => `message/${lane(MESSAGES.eventful)}`, size: NARROW, scheme: "dark" },
+  { name: "narrow", view: (lane) => `lane/${lane(MESSAGES.eventful)}`, size: NARROW, scheme: "dark" },
 ];
 
 const { positionals } = parseArgs({ allowPositionals: true });
@@ -99,6 +99,12 @@ async function traffic({ receiver }: Desk): Promise<void> {
 
 async function lanesOf({ receiver }: Desk): Promise<ReadonlyMap<string, number>> {
   const wanted = Object.values(MESSAGES);
-  const found = await Promise.all(wanted.map((messageId) => receiver.inbox.find({ messageId, limit: 1 })));
-  return new Map(found.flatMap(({ items }) => items.map(({ lane, laneId }) => [lane.messageId, laneId] as const)));
+  const found = wanted.map(async (messageId) => {
+    const named = await receiver.inbox.find({ lane: messageId, limit: 1 });
+    return named.items.length > 0 ? named : receiver.inbox.find({ id: messageId, limit: 1 });
+  });
+  const pages = await Promise.all(found);
+  return new Map(
+    pages.flatMap(({ items }) => items.map(({ lane, ownId, laneId }) => [lane.name ?? ownId ?? "", laneId])),
+  );
 }

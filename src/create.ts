@@ -30,6 +30,7 @@ import {
   SERVICE_OPTIONS,
   type ServiceOptions,
 } from "./sources/messaging/options.ts";
+import { SERVICE } from "./sources/messaging/parse.ts";
 import type { SecretStore } from "./sources/messaging/secret-store.ts";
 import { connectService, type ServiceEvents, serviceReader, serviceSource } from "./sources/messaging/source.ts";
 import type { KnownEventType, WebhookEvent } from "./sources/messaging/types.ts";
@@ -100,7 +101,7 @@ export function createReceiver<Tx>(
   refuseUnknownOptions("createReceiver", options, RECEIVER_OPTIONS);
   checkSecretsGiven(given);
   checkStore(given.store);
-  return connected(given, [[null, serviceSource(resolveServiceOptions(given))]], AnyReceiver<Tx, ServiceEvents>);
+  return connected(given, [[SERVICE, serviceSource(resolveServiceOptions(given))]], AnyReceiver<Tx, ServiceEvents>);
 }
 
 /** Lets `in` look at options that are null or a text by mistake; `refuseUnknownOptions()` reports those. */
@@ -113,7 +114,7 @@ function receiverOfOne<Tx>(options: SourceReceiverOptions<Tx, SourceEvents>): Re
   checkStore(options.store);
   const { source } = options;
   checkSource("source", source);
-  return connected(options, [[source.preset === SERVICE ? null : source.preset, source]], AnyReceiver<Tx>);
+  return connected(options, [[source.preset, source]], AnyReceiver<Tx>);
 }
 
 function receiverOfSeveral<Tx>(options: SourcesReceiverOptions<Tx, Sources>): ReceiverBase<Tx> {
@@ -130,14 +131,11 @@ function receiverOfSeveral<Tx>(options: SourcesReceiverOptions<Tx, Sources>): Re
   const services = entries.filter(([, { preset }]) => preset === SERVICE);
   if (services.length > 1) {
     const names = services.map(([name]) => `"${name}"`).join(" and ");
-    const message = `Option "sources" has the messaging service twice, as ${names}: its events name no entry, so a receiver has it once. Give one both secrets.`;
+    const message = `Option "sources" has the messaging service twice, as ${names}: a receiver has it once. Give one both secrets.`;
     throw new SetupError("invalid_option", message, { fields: { option: "sources" } });
   }
   return connected(options, entries, AnySourcesReceiver<Tx>);
 }
-
-/** The preset of the messaging service. */
-const SERVICE = "service";
 
 function checkSource(option: string, source: unknown): void {
   if (typeof (source as Partial<WebhookSource<never>> | undefined)?.connect === "function") return;
@@ -150,7 +148,7 @@ function checkSource(option: string, source: unknown): void {
 
 function connected<Tx, R>(
   options: CommonOptions<Tx>,
-  sources: readonly (readonly [name: string | null, source: WebhookSource<SourceEvents>])[],
+  sources: readonly (readonly [name: string, source: WebhookSource<SourceEvents>])[],
   Made: new (resolved: ResolvedReceiverOptions<Tx>, sources: readonly NamedSource[]) => R,
 ): R {
   const [first] = sources.flatMap(([, { firstSequence }]) => (firstSequence === null ? [] : [firstSequence]));
@@ -159,7 +157,7 @@ function connected<Tx, R>(
     toleranceMs: Math.max(...sources.map(([, { replayMs }]) => replayMs)),
     alerts: alertRoute(options.alerts, options.clock ?? systemClock),
   });
-  const named = sources.map(([name, source]) => ({ name, source: source.connect(name ?? SERVICE, resolved) }));
+  const named = sources.map(([name, source]) => ({ name, source: source.connect(name, resolved) }));
   checkHoldBack(resolved, named);
   refuseSharedSecret(options.alerts, named);
   return new Made(resolved, named);

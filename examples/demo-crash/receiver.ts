@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   const failing = new Set(process.env.DEMO_FAILS_TWICE?.split(","));
   const receiver = createReceiver({ secrets, store: sqliteStore(inboxPath, { onOpen: createHandledTable }) });
   receiver.onAny((_event, ctx) => {
-    if (ctx.attempt <= 2 && failing.has(ctx.meta.lane.messageId)) throw new RetryAfter(100);
+    if (ctx.attempt <= 2 && failing.has(ctx.meta.lane ?? "")) throw new RetryAfter(100);
   });
   recordHandled(receiver);
   await receiver.start();
@@ -50,8 +50,8 @@ async function main(): Promise<void> {
 async function readState(receiver: Receiver<SqliteDatabase>): Promise<DemoState> {
   const { gauges } = await receiver.inbox.stats();
   const { items } = await receiver.inbox.find({ order: "oldest", limit: 1_000 });
-  const events = items.map(({ lane, sequence, eventType, attempts }) => {
-    return { messageId: lane.messageId, sequence, eventType, attempts };
+  const events = items.map(({ lane, ownId, sequence, eventType, attempts }) => {
+    return { messageId: lane.name ?? ownId ?? "", sequence, eventType, attempts };
   });
   return { events, pending: gauges.pending, quarantined: gauges.quarantined };
 }

@@ -134,7 +134,7 @@ async function startApplication(inboxPath: string, secrets: SecretStore, logger:
   const receiver = createReceiver({ secrets, store, logger, logEvents: false });
   const failOnceFor = new Set<string>();
   receiver.onAny((_event, ctx) => {
-    if (failOnceFor.delete(ctx.meta.lane.messageId)) throw new Error("The customer database does not answer.");
+    if (failOnceFor.delete(ctx.meta.lane ?? "")) throw new Error("The customer database does not answer.");
   });
   receiver.onAny(keepRow);
   receiver.onLate(() => {});
@@ -289,7 +289,12 @@ async function handlerThrowsOnce(plot: Plot): Promise<void> {
   application.failOnceFor.add(messageId);
   await emulator.clock.advance(LIFETIME_MS);
   await application.receiver.waitFor({ apiClientId, messageId }, isOutcome);
-  const lane = await application.receiver.inbox.lane({ tag: "outbound", apiClientId, messageId });
+  const lane = await application.receiver.inbox.lane({
+    source: "service",
+    tenant: apiClientId,
+    name: messageId,
+    order: "sequence",
+  });
   report.check(lane?.attempts.length === 1, "it was called again for the same event, after a second");
   const refused = emulator.control.attempts({ messageId }).filter(({ status }) => status !== 200);
   report.check(refused.length === 0, "the service noticed nothing: every delivery got its 200");

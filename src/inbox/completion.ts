@@ -4,7 +4,7 @@ import type { Clock, Random, Timer } from "../internal/clock.ts";
 import { type Logger, maskNumbers } from "../internal/logger.ts";
 import { backoffMs, gapBefore } from "./gap.ts";
 import type { ConflictNotice, Entries, Hooks, Registered } from "./handlers.ts";
-import { type AttemptReport, attemptOf, type Instruments } from "./instrumentation.ts";
+import { type AttemptReport, attemptOf, type Instruments, noticeOf } from "./instrumentation.ts";
 import {
   describeFailure,
   errorFields,
@@ -132,7 +132,8 @@ export function reportRetired(
   events: WorkerEvents,
   entries: Pick<Entries<never>, "reread" | "masking">,
 ): void {
-  const notice = { eventId: record.id, lane: record.lane, sequence: record.sequence, eventType: record.eventType };
+  const { id: eventId, lane, ownId: id, sequence, eventType } = record;
+  const notice = { eventId, lane, id, sequence, eventType };
   const code = record.errorCode ?? "attempts_exhausted";
   const masking = () => entries.masking(record.lane, record, entries.reread(record.lane, record));
   events.deadLettered(notice, record.attempts, code, masking);
@@ -160,10 +161,6 @@ function attemptReport<Tx>(
 
 function maskingOf<Tx>(verdict: Verdict<Tx>): Masking {
   return verdict.kind === "failed" ? verdict.masking : NOTHING_QUOTED;
-}
-
-function noticeOf(lease: Lease): EventNotice {
-  return { eventId: lease.event, lane: lease.key, sequence: lease.sequence, eventType: lease.eventType };
 }
 
 type Listener = (ending: ClaimEnding) => void;
@@ -258,7 +255,7 @@ export class CompletionHooks implements WorkerEvents {
   conflict(notice: ConflictNotice, masking: () => Masking): void {
     this.#logger.warn(
       { ...logFieldsOf(notice), more: this.#more("onConflict", notice) },
-      "A delivery with a known identity carried other content; it was kept and not handled.",
+      "A delivery of a known event carried other content; it was kept and not handled.",
     );
     this.#call("conflict", notice, masking);
   }
@@ -354,13 +351,18 @@ class GapLog {
     const isSettled = (sequence: number) => lane.events.some((event) => event.sequence === sequence);
     const missing = gapBefore({ order: "sequence", cursor: lane.cursor, firstSequence, isSettled }, waiting);
     if (missing === null) return;
-    const { id: eventId, sequence, eventType } = waiting;
+    const { id: eventId, ownId: id, sequence, eventType } = waiting;
     const until = new Date(lane.readyAt).toISOString();
     const { from, to } = missing;
     const what = from === to ? `sequence ${from}` : `the sequences ${from} to ${to}`;
     logger.warn(
       {
-        ...{ code: "waits_for_gap", ...logFieldsOf({ eventId, lane: lane.key, sequence, eventType }), missing, until },
+        ...{
+          code: "waits_for_gap",
+          ...logFieldsOf({ eventId, lane: lane.key, id, sequence, eventType }),
+          missing,
+          until,
+        },
         ...(this.#store.capabilities.shared && { more: `oncehook inbox release ${lane.id} ends the wait` }),
       },
       `An event waits for ${what} of its message, until ${until} at the latest. After that it is handled anyway.`,

@@ -351,7 +351,7 @@ export class ContentReader {
     }
     const { id, key, cursor, status, readyAt, gapSince, peer, externalReference } = lane;
     this.#add(
-      [id, key.apiClientId, key.tag, key.messageId, cursor, status, readyAt, gapSince, peer, externalReference],
+      [id, key.source, key.tenant, key.name, key.order, cursor, status, readyAt, gapSince, peer, externalReference],
       events.map(eventFacts),
       gaps.map(({ from, to, skippedAt, filledAt }) => [from, to, skippedAt, filledAt]),
       attempts.map((a) => [a.eventId, a.attempt, a.at, Math.round(a.durationMs), plain(a.errorCode), plain(a.error)]),
@@ -360,12 +360,30 @@ export class ContentReader {
 
   addQuarantined(row: QuarantineRecord): void {
     this.#content.quarantined++;
-    const { id, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, digest, raw, head } = row;
+    const {
+      id,
+      reason,
+      slot,
+      signer,
+      source,
+      tenant,
+      scope,
+      state,
+      replayedAs,
+      signedAt,
+      acceptedAt,
+      trace,
+      digest,
+      raw,
+      head,
+    } = row;
     this.#add(
       id,
       reason,
       slot,
       signer,
+      source,
+      tenant,
       scope,
       state,
       replayedAs,
@@ -398,7 +416,7 @@ function eventFacts(event: TransferredEvent): readonly unknown[] {
     ...[plain(event.errorCode), plain(event.error), hex(event.digest), bodyOf(event.raw)],
     ...(event.head === null ? [] : [event.head]),
     ...(event.untimed ? ["untimed"] : []),
-    ...(event.identity === null ? [] : [event.identity]),
+    ...(event.ownId === null ? [] : [event.ownId]),
     ...[conflict, bodyOf(conflicting?.raw ?? null)],
   ];
 }

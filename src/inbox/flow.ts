@@ -6,7 +6,6 @@ import { type Logger, SampledLog } from "../internal/logger.ts";
 import type { HeldLease, HeldLeases } from "./claims.ts";
 import { FRESH_MS, isFreshEvent, LONGEST_WAIT_MS } from "./gap.ts";
 import type { Registered } from "./handlers.ts";
-import { entryNameOf } from "./lane-key.ts";
 import { errorFields } from "./masking.ts";
 import type { InboxStore, Lease } from "./store.ts";
 
@@ -243,7 +242,7 @@ export class Flow<Tx> implements HeldLeases {
   /** Where the function fails, the key is that of the source: the event is handled all the same. */
   #keyOf(per: "inbox" | "source" | FlowKey, lease: Lease, parsed: object | null): string {
     if (per === "inbox") return "inbox";
-    const source = `source ${entryNameOf(lease.key) ?? ""}`;
+    const source = `source ${lease.key.source}`;
     if (per === "source" || parsed === null) return source;
     try {
       const key: unknown = per(parsed);

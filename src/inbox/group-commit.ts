@@ -7,7 +7,7 @@ import { atMost, type Clock, type Timer } from "../internal/clock.ts";
 import { USER_SHAPED } from "../internal/json.ts";
 import type { Registered } from "./handlers.ts";
 import { repeatsWith } from "./lane.ts";
-import { laneKeyText } from "./lane-key.ts";
+import { identityText } from "./lane-key.ts";
 import type { NewEvent, NewQuarantine, Repeats } from "./record.ts";
 import type {
   Acceptance,
@@ -353,8 +353,8 @@ function repeatOf(event: NewEvent, acceptance: Acceptance): Acceptance {
   const { event: id, lane, outcome } = acceptance;
   const { digest, signedAt, externalReference } = event;
   const state = outcome === "filtered" ? "done" : "pending";
-  const first = { event: id, lane, state, digest, signedAt, conflict: false } as const;
-  return { outcome: "duplicate", ...first, ...(event.lane.tag === "single" && { reference: externalReference }) };
+  const reference = event.lane.order === null ? externalReference : null;
+  return { outcome: "duplicate", event: id, lane, state, digest, signedAt, conflict: false, reference };
 }
 
 function fail(queued: readonly (QueuedAccept | QueuedQuarantine)[], error: Error): void {
@@ -442,9 +442,4 @@ class AcceptQueue {
     for (const { identity } of taken) this.#byIdentity.delete(identity);
     return taken;
   }
-}
-
-/** The same for deliveries of one event alone. */
-function identityText({ lane, identity = "", sequence, eventType }: NewEvent): string {
-  return `${sequence} ${identity.length} ${eventType.length} ${identity}${eventType}${laneKeyText(lane)}`;
 }

@@ -3,7 +3,7 @@ import { SetupError } from "../errors.ts";
 import type { Logger } from "../internal/logger.ts";
 import { choiceOption, refuseUnknownOptions, suggestion } from "../internal/options.ts";
 import type { Instruments } from "./instrumentation.ts";
-import { entryNameOf, entryNameOfScope, type LaneKey, type LaneOrder, publicId } from "./lane-key.ts";
+import { type LaneKey, type LaneOrder, publicId } from "./lane-key.ts";
 import { type Masking, maskingOf } from "./masking.ts";
 import type { EventNotice, NewEvent, QuarantineRecord } from "./record.ts";
 import type { DeclaredEffect, EffectFunction, EntryPreset } from "./store.ts";
@@ -11,7 +11,7 @@ import type { DeclaredEffect, EffectFunction, EntryPreset } from "./store.ts";
 /** A handler. Its result is awaited and otherwise ignored. If it throws, the event is retried. */
 export type Handler<E, Tx> = (event: E, ctx: HandlerContext<Tx>) => unknown;
 
-/** A delivery with a known identity had different content. It was kept, and not handled. */
+/** A delivery of a known event had different content. It was kept, and not handled. */
 export interface ConflictNotice extends EventNotice {}
 
 export interface FailureNotice extends EventNotice {
@@ -259,7 +259,14 @@ export interface HandlerMeta {
   /** The inbox's number for the event, as `receiver.inbox` takes it. */
   readonly eventId: number;
   readonly laneId: number;
-  readonly lane: LaneKey;
+  /** The name of the entry that it came through. */
+  readonly source: string;
+  /** Whose it is, where one source has the events of several. The messaging service's is the `apiClientId`. */
+  readonly tenant: string | null;
+  /** The name of its lane, such as the id of an outbound message. Null if the event is by itself. */
+  readonly lane: string | null;
+  /** The id that its source gives it, such as that of an inbound message. Null by sequence. */
+  readonly id: string | null;
   /** 0 for events without a sequence. */
   readonly sequence: number;
   readonly eventType: string;
@@ -281,7 +288,7 @@ export interface StoredReader {
   readonly preset: string;
   /** Paths of the fields of its events that logs and viewers may see. */
   readonly shows: readonly string[];
-  /** Its lanes name no entry: the messaging service. */
+  /** The messaging service. */
   readonly isService: boolean;
   /** The event of a stored body. Null without a body, or if it is not an event for this version. Never throws. */
   reread(stored: StoredBody): object | null;
@@ -296,19 +303,19 @@ export type Released =
   | { readonly ok: false; readonly reason: "source_needed"; readonly message: string }
   | { readonly ok: false; readonly reason: "invalid_event"; readonly message: string };
 
-/** @param name - the entry that the body came through, null for the messaging service */
-export function sourceNeeded(name: string | null): Released {
-  const what = name === null ? "the messaging service" : `the source "${name}"`;
-  const message = `This body came through ${what}, which this process does not have: replay it through a receiver that has it.`;
+/** @param name - the entry that the body came through */
+export function sourceNeeded(name: string): Released {
+  const message = `This body came through the source "${name}", which this process does not have: replay it through a receiver that has it.`;
   return { ok: false, reason: "source_needed", message };
 }
 
 /** An event as it is stored, for `Entries.masking`. */
-type QuotedBody = Pick<NewEvent, "eventType"> & { readonly [F in keyof StoredBody]?: StoredBody[F] | undefined };
+type QuotedBody = Pick<NewEvent, "eventType"> & { readonly ownId?: string | null | undefined } & {
+  readonly [F in keyof StoredBody]?: StoredBody[F] | undefined;
+};
 
 export interface Entry<Tx> {
-  /** Null for a receiver of the messaging service alone. */
-  readonly name: string | null;
+  readonly name: string;
   readonly source: StoredReader;
   readonly handlers: HandlerRegistry<Tx>;
 }
@@ -317,18 +324,16 @@ export interface Entry<Tx> {
 export class Entries<Tx> {
   readonly hooks: Hooks = { conflict: [], error: [], deadLetter: [] };
   readonly all: readonly Entry<Tx>[];
-  readonly #byName = new Map<string | null, Entry<Tx>>();
+  readonly #byName = new Map<string, Entry<Tx>>();
 
   constructor(all: readonly Entry<Tx>[]) {
     this.all = all;
-    for (const entry of all) this.#byName.set(entry.source.isService ? null : entry.name, entry);
+    for (const entry of all) this.#byName.set(entry.name, entry);
   }
 
-  /** The entries besides the messaging service, as the inbox records them. */
+  /** As the inbox records them. */
   get presets(): readonly EntryPreset[] {
-    return this.all.flatMap(({ name, source }) =>
-      source.isService || name === null ? [] : [{ name, preset: source.preset, shows: source.shows }],
-    );
+    return this.all.map(({ name, source: { preset, shows } }) => ({ name, preset, shows }));
   }
 
   /** Entries that this process lacks, whose events it met. */
@@ -336,11 +341,11 @@ export class Entries<Tx> {
 
   /** The entry of a lane. Undefined if this process does not have it. */
   of(lane: LaneKey): Entry<Tx> | undefined {
-    return this.#byName.get(entryNameOf(lane));
+    return this.#byName.get(lane.source);
   }
 
   /** See `StoredReader`. Undefined for an entry that this process does not have. */
-  shows(name: string | null): readonly string[] | undefined {
+  shows(name: string): readonly string[] | undefined {
     return this.#byName.get(name)?.source.shows;
   }
 
@@ -350,17 +355,15 @@ export class Entries<Tx> {
   }
 
   /** Hides what errors quote of an event. `event` is null if it cannot be read. */
-  masking(lane: LaneKey, { raw, head = null, eventType }: QuotedBody, event: object | null): Masking {
+  masking(lane: LaneKey, { raw, head = null, eventType, ownId = null }: QuotedBody, event: object | null): Masking {
     const shows = this.of(lane)?.source.shows ?? [];
-    const named = [eventType, publicId(lane) ?? ""];
+    const named = [eventType, publicId(lane.name) ?? "", publicId(ownId) ?? ""];
     return maskingOf({ event, bytes: raw?.length ?? 0, head, shows, named });
   }
 
   /** The event that the replay of a quarantined body would accept. */
   release(row: QuarantineRecord): Released {
-    const name = entryNameOfScope(row.scope);
-    const entry = this.#byName.get(name);
-    return entry === undefined ? sourceNeeded(name) : entry.source.release(row);
+    return this.#byName.get(row.source)?.source.release(row) ?? sourceNeeded(row.source);
   }
 
   /** The longest that events are held back, milliseconds. */

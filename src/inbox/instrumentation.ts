@@ -62,8 +62,8 @@ export interface DeliveryReport {
   readonly reason: string | null;
   /** The slot of the secret that signed it: `current`, `previous`, `next`, or `unsigned`. Null if none did. */
   readonly slot: string | null;
-  /** The entry that it came through. Null for the messaging service. */
-  readonly source: string | null;
+  /** The name of the entry that it came through. */
+  readonly source: string;
   /** Its event is below the cursor of its message: it goes to `onLate` only, or is recorded. */
   readonly late: boolean;
   readonly durationMs: number;
@@ -221,13 +221,23 @@ export class Instruments {
 /** Calls the function, and keeps its errors from the observed work. */
 type Guard = (call: () => unknown) => void;
 
-/** One delivery or attempt, with its observers. */
 /** What is reported of an attempt when it begins. */
 type Attempted = Pick<
   Lease,
-  "event" | "key" | "sequence" | "eventType" | "attempt" | "late" | "forced" | "missing" | "trace" | "acceptedAt"
+  | "event"
+  | "key"
+  | "ownId"
+  | "sequence"
+  | "eventType"
+  | "attempt"
+  | "late"
+  | "forced"
+  | "missing"
+  | "trace"
+  | "acceptedAt"
 >;
 
+/** One delivery or attempt, with its observers. */
 export class Observation<Report> {
   readonly #observers: readonly Observer<Report>[];
   readonly #guard: Guard;
@@ -280,10 +290,22 @@ function endOf<T>(work: () => T): { value: T } | { thrown: unknown } {
   }
 }
 
+/** The event of a lease, for hooks and logs. */
+export function noticeOf({
+  event: eventId,
+  key: lane,
+  ownId: id,
+  sequence,
+  eventType,
+}: Pick<Lease, "event" | "key" | "ownId" | "sequence" | "eventType">): EventNotice {
+  return { eventId, lane, id, sequence, eventType };
+}
+
 function infoOf(lease: Attempted): AttemptInfo {
-  const { event, key, sequence, eventType, attempt, late, forced, missing, trace, acceptedAt } = lease;
+  const { attempt, late, forced, missing, trace, acceptedAt } = lease;
   return {
-    ...{ eventId: event, lane: key, sequence, eventType, attempt, missing, acceptedAt },
+    ...noticeOf(lease),
+    ...{ attempt, missing, acceptedAt },
     late,
     replay: forced,
     traceparent: trace,
@@ -370,11 +392,11 @@ export class EventLog implements Instrumentation {
 
   /** @param eventId - undefined for a filtered event that no lane keeps */
   accepted(
-    { lane, sequence, eventType }: NewEvent,
+    { lane, ownId, sequence, eventType }: NewEvent,
     eventId: EventId | undefined,
     outcome: Exclude<Acceptance["outcome"], "failed">,
   ): void {
-    this.#logger.info(logFieldsOf({ eventId, lane, sequence, eventType }), ACCEPTED[outcome]);
+    this.#logger.info(logFieldsOf({ eventId, lane, id: ownId ?? null, sequence, eventType }), ACCEPTED[outcome]);
   }
 
   attempt(info: AttemptInfo): Observer<{ readonly ending: AttemptEnding; readonly durationMs: number }> {

@@ -1,11 +1,5 @@
-/** Identifies a lane, and an event in it. */
+/** Identifies a lane, and an event. */
 import { hash } from "node:crypto";
-
-/**
- * `outbound`, `inbound` and `unlaned` are lanes of the messaging service; all others are of other sources. `inbound`, `unlaned` and
- * `single`: a lane contains one event. The others contain several, in the order that `ORDERS` names.
- */
-export type LaneTag = "outbound" | "inbound" | "unlaned" | "single" | "position" | "arrival";
 
 /**
  * - `sequence`: ascending and without gaps; missing sequences are waited for.
@@ -14,111 +8,91 @@ export type LaneTag = "outbound" | "inbound" | "unlaned" | "single" | "position"
  */
 export type LaneOrder = "sequence" | "position" | "arrival";
 
-/** The order of a lane's events. Null where a lane contains one event. */
-export const ORDERS = {
-  outbound: "sequence",
-  inbound: null,
-  unlaned: null,
-  single: null,
-  position: "position",
-  arrival: "arrival",
-} as const satisfies Record<LaneTag, LaneOrder | null>;
+export const LANE_ORDERS = ["sequence", "position", "arrival"] as const satisfies readonly LaneOrder[];
 
-export const LANE_TAGS = Object.keys(ORDERS) as [LaneTag, ...LaneTag[]];
-
-/** Whether lanes with this tag are of a source besides the messaging service. */
-export function isOfSource(tag: LaneTag): boolean {
-  return tag === "single" || isSharedLane(tag);
-}
-
-/** Whether a lane with this tag has several events of another source, which may be about different people. */
-export function isSharedLane(tag: LaneTag): boolean {
-  return tag === "position" || tag === "arrival";
-}
-
-/**
- * Identifies a lane. `messageId` is the hex SHA-256 of the body for `unlaned`, the identity of the event for `single`, and what the source
- * names as the lane for `position` and `arrival`.
- */
+/** Whose events a lane has, and which of them. */
 export interface LaneKey {
-  /** Empty when the body has none (`unlaned` only). Of another source: the name of the entry, and after a colon the tenant whose secret signed. */
-  readonly apiClientId: string;
-  readonly tag: LaneTag;
-  readonly messageId: string;
+  /** The name of the entry that they came through. */
+  readonly source: string;
+  /** Whose they are, where one source has the events of several. */
+  readonly tenant: string | null;
+  /** Null: it has one event. */
+  readonly name: string | null;
+  /** The order of its events. Null exactly where it has one. */
+  readonly order: LaneOrder | null;
+}
+
+/** The key of a lane that has several events. */
+export interface NamedLaneKey extends LaneKey {
+  readonly name: string;
+  readonly order: LaneOrder;
+}
+
+export function isNamed(key: LaneKey): key is NamedLaneKey {
+  return key.name !== null;
+}
+
+/** Whether a lane has several events without a sequence, which may be about different people. */
+export function isShared({ order }: Pick<LaneKey, "order">): boolean {
+  return order === "position" || order === "arrival";
+}
+
+/** An event by the id that its source gives it. */
+export interface EventRef extends Pick<LaneKey, "source" | "tenant"> {
+  readonly id: string;
 }
 
 /** The same for two keys of one lane alone. */
-export function laneKeyText({ apiClientId, tag, messageId }: LaneKey): string {
-  return `${tag} ${apiClientId.length} ${apiClientId}${messageId}`;
+export function laneKeyText({ source, tenant, name, order }: NamedLaneKey): string {
+  return JSON.stringify([order, source, tenant, name]);
+}
+
+export function eventRefText({ source, tenant, id }: EventRef): string {
+  return JSON.stringify([source, tenant, id]);
+}
+
+/** What identifies an event. */
+export interface Identified {
+  readonly lane: LaneKey;
+  /** The id that its source gives it. By sequence it has none: its lane, sequence and type identify it. */
+  readonly ownId?: string | null | undefined;
+  readonly sequence: number;
+  readonly eventType: string;
+}
+
+/** Hex SHA-256 of the identity's JSON array: users see it as `ctx.identity` and can use it as an idempotency key. */
+export function identityOf(event: Identified): string {
+  return hash("sha256", identityText(event));
+}
+
+/** The same for deliveries of one event alone. */
+export function identityText({ lane, ownId, sequence, eventType }: Identified): string {
+  const { source, tenant, name } = lane;
+  return JSON.stringify([source, tenant, ...(ownId == null ? [name, sequence, eventType] : [ownId])]);
 }
 
 /** The digest of a body, and what a source may have added to it. */
 const OF_BODY = /^[0-9a-f]{64}(?::|$)/;
 
 /**
- * The message's id, or the identity of another source's event, if it may be shown. Null if it is the digest of a body: someone who knows all
- * of a body except eight digits of a phone number could find these digits with it.
+ * An id or the name of a lane, if it may be shown. Null for the digest of a body: someone who knows all of a body except eight digits of a
+ * phone number could find these digits with it.
  */
-export function publicId({ tag, messageId }: LaneKey): string | null {
-  if (isOfSource(tag)) return OF_BODY.test(messageId) ? null : messageId;
-  return tag === "unlaned" ? null : messageId;
+export function publicId(text: string | null): string | null {
+  return text === null || OF_BODY.test(text) ? null : text;
 }
+
+const LONGEST_TEXT = 512;
+/** Two of them fit an index of Postgres. */
+const MOST_BYTES = 1_300;
 
 /**
- * Hex SHA-256 of the identity's JSON array: users see it as `ctx.identity` and can use it as an idempotency key.
- *
- * @param own - the identity of an event in a `position` or `arrival` lane; null in all others
+ * Whether a value can be an id, a type, a tenant, or the name of a lane: 1 to 512 characters of well-formed Unicode, and at most 1,300 bytes.
+ * A lone surrogate would be stored as U+FFFD, so two ids could become one.
  */
-export function identityOf(lane: LaneKey, sequence: number, eventType: string, own: string | null): string {
-  return hash("sha256", JSON.stringify(identityParts(lane, sequence, eventType, own)));
+export function isIdText(value: unknown): value is string {
+  if (typeof value !== "string" || value === "" || value.length > LONGEST_TEXT || !value.isWellFormed()) return false;
+  return value.length * 3 <= MOST_BYTES || Buffer.byteLength(value) <= MOST_BYTES;
 }
 
-function identityParts(
-  lane: LaneKey,
-  sequence: number,
-  eventType: string,
-  own: string | null,
-): readonly (string | number)[] {
-  switch (lane.tag) {
-    case "outbound":
-      return ["o", lane.apiClientId, lane.messageId, sequence, eventType];
-    case "inbound":
-      return ["i", lane.apiClientId, lane.messageId];
-    case "unlaned":
-      return ["u", lane.apiClientId, lane.messageId];
-    case "single":
-      return ["s", lane.apiClientId, lane.messageId];
-    case "position":
-    case "arrival":
-      return ["s", lane.apiClientId, own ?? ""];
-    default:
-      return lane.tag satisfies never;
-  }
-}
-
-/** The name of the entry that a lane's events belong to. Null for the messaging service, whose lanes name no entry. */
-export function entryNameOf({ tag, apiClientId }: LaneKey): string | null {
-  if (!isOfSource(tag)) return null;
-  const colon = apiClientId.indexOf(":");
-  return colon < 0 ? apiClientId : apiClientId.slice(0, colon);
-}
-
-const SCOPE = "source:";
-
-/**
- * The scope of the secrets of an entry, as its quarantined bodies record it. The service's own scopes are `any`, `inbound` and the like.
- *
- * @param client - the entry's name, with a colon and the tenant if there is one
- */
-export function scopeOfEntry(client: string): string {
-  return `${SCOPE}${client}`;
-}
-
-export function entryNameOfScope(scope: string): string | null {
-  return scope.startsWith(SCOPE) ? (scope.slice(SCOPE.length).split(":", 1)[0] ?? null) : null;
-}
-
-export function tenantOfScope(scope: string): string | undefined {
-  const colon = scope.indexOf(":", SCOPE.length);
-  return colon < 0 ? undefined : scope.slice(colon + 1);
-}
+export const ID_TEXT_RULE = `expected 1 to ${LONGEST_TEXT} characters of well-formed Unicode, at most ${MOST_BYTES} bytes`;

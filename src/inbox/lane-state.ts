@@ -11,7 +11,7 @@ import {
   repeatsWith,
   untakenOf,
 } from "./lane.ts";
-import { type LaneOrder, ORDERS } from "./lane-key.ts";
+import type { LaneOrder } from "./lane-key.ts";
 import type { Heads, Lane, LanePort, Moment, Tally } from "./lane-port.ts";
 import type {
   AttemptRecord,
@@ -92,7 +92,7 @@ type WholePast = Pick<LaneRecord, "key" | "cursor" | "gaps"> & {
  */
 export function isPrunedBehind({ key, cursor, events, gaps }: WholePast, sequence: number): boolean {
   if (cursor === null) return false;
-  if (ORDERS[key.tag] !== "sequence") return sequence < cursor && isPrunedAtCursor({ cursor, events });
+  if (key.order !== "sequence") return sequence < cursor && isPrunedAtCursor({ cursor, events });
   const kept = events.map(({ sequence, late }) => ({ from: sequence, to: sequence, late }));
   const given = gaps.map(({ from, to }) => ({ from, to, late: false }));
   const known = [...kept, ...given].toSorted((a, b) => a.from - b.from);
@@ -134,7 +134,7 @@ function factsOf(event: LaneEvent) {
     id: event.id,
     laneId: event.lane.id,
     lane: event.lane.key,
-    identity: event.identity,
+    ownId: event.ownId,
     sequence: event.sequence,
     eventType: event.eventType,
     state: event.state,
@@ -181,7 +181,7 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
     this.tally = tally;
   }
 
-  /** Adds an event whose identity is not known, under its new id, and arms its lane. */
+  /** Adds an event that is not known, under its new id, and arms its lane. */
   accept(lane: LaneState, incoming: NewEvent, id: number): AcceptedNew {
     const { rules } = this;
     const arrival = rules.arrivalOf(lane, incoming, id);
@@ -204,14 +204,15 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
     const claim = this.rules.claim(lane, request);
     if (claim === null) return;
     const { event } = claim;
-    if (claim.kind === "untaken") return void claimed.untaken.push(untakenOf(lane, claim, this.names(lane, event)));
+    if (claim.kind === "untaken")
+      return void claimed.untaken.push(untakenOf(lane, claim, { ...this.names(lane, event), ownId: event.ownId }));
     if (claim.kind === "leased") claimed.leased.push(claim);
     else claimed.retired.push(event);
     claimed.bytes += bytesOf(event);
   }
 
   order({ key }: LaneState): LaneOrder | null {
-    return ORDERS[key.tag];
+    return key.order;
   }
 
   heads(lane: LaneState): Heads<LaneEvent> {
@@ -341,7 +342,7 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arri
   const { sequence, late, state } = arrival;
   const isFiltered = state === "done";
   const {
-    identity = null,
+    ownId = null,
     eventType,
     occurredAt,
     signedAt,
@@ -354,7 +355,7 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arri
   return {
     id,
     lane,
-    identity,
+    ownId,
     sequence,
     eventType,
     state,
@@ -379,19 +380,19 @@ function newEvent(lane: LaneState, incoming: NewEvent, id: number, arrival: Arri
   };
 }
 
-/** The event of a lane with this identity, if it is known. */
-export function knownEvent(lane: LaneState | undefined, incoming: NewEvent): LaneEvent | undefined {
-  // Whatever type an unsigned header gives it.
-  if (incoming.lane.tag === "single") return lane?.events[0];
-  if (incoming.identity !== undefined) return lane?.events.find(({ identity }) => identity === incoming.identity);
-  return lane?.events.find((e) => e.sequence === incoming.sequence && e.eventType === incoming.eventType);
+/** The event of a lane by sequence that this is a delivery of. */
+export function knownInLane(
+  lane: LaneState | undefined,
+  { sequence, eventType }: Pick<NewEvent, "sequence" | "eventType">,
+): LaneEvent | undefined {
+  return lane?.events.find((event) => event.sequence === sequence && event.eventType === eventType);
 }
 
 /** Counts deliveries of a known event. `isConflict`: their content differs. Returns true for the first that differs. */
 export function countDuplicate(tally: Tally, first: LaneEvent, incoming: NewEvent, isConflict: boolean): boolean {
   const repeats = repeatsWith(incoming);
   first.duplicates += repeats.count;
-  countDuplicates(tally, first, repeats);
+  countDuplicates(tally, first, repeats, incoming.lane.order);
   if (!isConflict) return false;
   tally.count("conflicts");
   const isFirst = !first.conflict;
@@ -401,17 +402,17 @@ export function countDuplicate(tally: Tally, first: LaneEvent, incoming: NewEven
 
 export function duplicateOf(first: LaneEvent, conflict: boolean): Extract<Acceptance, { outcome: "duplicate" }> {
   const { id, digest, signedAt, state, lane } = first;
-  const duplicate = { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict } as const;
-  return lane.key.tag === "single" ? { ...duplicate, reference: lane.externalReference } : duplicate;
+  const reference = lane.key.order === null ? lane.externalReference : null;
+  return { outcome: "duplicate", event: id, lane: lane.id, state, digest, signedAt, conflict, reference };
 }
 
 /** @param acceptIndex - as `leaseOf` */
 export function toLease(claim: Leased<LaneEvent>, { raw, head }: Body, acceptIndex: number | null): Lease {
-  const { lane, identity, eventType, signedAt, trace } = claim.event;
+  const { lane, ownId, eventType, signedAt, trace } = claim.event;
   return leaseOf(
     lane,
     claim,
-    { key: lane.key, identity, eventType, signedAt, trace, raw: raw ?? new Uint8Array(), head },
+    { key: lane.key, ownId, eventType, signedAt, trace, raw: raw ?? new Uint8Array(), head },
     acceptIndex,
   );
 }

@@ -12,7 +12,7 @@ import {
   PLACES,
   readySince,
 } from "./gap.ts";
-import { isOfSource, type LaneOrder, ORDERS } from "./lane-key.ts";
+import type { LaneOrder } from "./lane-key.ts";
 import { type Heads, isHeld, type Lane, type LaneEntry, type LanePort, type Tally } from "./lane-port.ts";
 import type { EventId, EventState, LaneStatus, NewEvent, OnDead, Repeats } from "./record.ts";
 import type { ActResult, AsFound, ClaimRequest, Lease, LeaseRef, Settle, SettleResult, Untaken } from "./store.ts";
@@ -245,7 +245,7 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
   countArrival(lane: L, incoming: NewEvent, { sequence, below, late, state }: Arrival): void {
     const { tally } = this.#port;
     if (!incoming.untimed) tally.signed(incoming.signedAt);
-    if (incoming.repeats !== undefined) countDuplicates(tally, incoming, incoming.repeats);
+    if (incoming.repeats !== undefined) countDuplicates(tally, incoming, incoming.repeats, incoming.lane.order);
     tally.count("accepted");
     if (state === "done") tally.count("filtered");
     if (late) tally.count("late");
@@ -434,8 +434,8 @@ export function leaseOf(
     trace,
     raw,
     head,
-    identity,
-  }: Pick<Lease, "key" | "identity" | "eventType" | "signedAt" | "trace" | "raw" | "head">,
+    ownId,
+  }: Pick<Lease, "key" | "ownId" | "eventType" | "signedAt" | "trace" | "raw" | "head">,
   acceptIndex: number | null,
 ): Lease {
   return {
@@ -443,7 +443,7 @@ export function leaseOf(
     token: lane.token,
     event: event.id,
     key,
-    identity,
+    ownId,
     sequence: event.sequence,
     eventType,
     attempt: event.attempts,
@@ -463,7 +463,7 @@ export function leaseOf(
 
 /** Whether the lane of an event keeps a row for it. A filtered event without an order leaves nothing that a later one could wait for. */
 export function keepsRow({ lane, filtered }: Pick<NewEvent, "lane" | "filtered">): boolean {
-  return !filtered || ORDERS[lane.tag] !== null;
+  return !filtered || lane.order !== null;
 }
 
 /** How a store reports an event that is new to it. */
@@ -489,10 +489,10 @@ export function isLate(
 export function untakenOf(
   { id: lane }: Lane,
   { event, state, late, gapBegins }: Extract<ClaimedHead<LaneEntry>, { kind: "untaken" }>,
-  { key, eventType }: Pick<Untaken, "key" | "eventType">,
+  { key, ownId, eventType }: Pick<Untaken, "key" | "ownId" | "eventType">,
 ): Untaken {
   const { id, sequence, forced, acceptedAt } = event;
-  return { event: id, lane, key, sequence, eventType, late, forced, acceptedAt, state, gapBegins };
+  return { event: id, lane, key, ownId, sequence, eventType, late, forced, acceptedAt, state, gapBegins };
 }
 
 /** Sets what a lane does next, and that nobody holds it. */
@@ -512,7 +512,7 @@ function moveCursor(lane: Lane, sequence: number): void {
 
 /** A delivery of a known event, with those that were joined to it. */
 export function repeatsWith(incoming: NewEvent, repeats = incoming.repeats): Repeats {
-  const signedAt = signedTimeOf(incoming);
+  const signedAt = incoming.untimed ? null : incoming.signedAt;
   if (repeats === undefined) return { count: 1, signedAt };
   const newest = Math.max(signedAt ?? Number.NEGATIVE_INFINITY, repeats.signedAt ?? Number.NEGATIVE_INFINITY);
   return { count: 1 + repeats.count, signedAt: Number.isFinite(newest) ? newest : null };
@@ -523,16 +523,13 @@ export function countDuplicates(
   tally: Tally,
   first: { readonly signedAt: number },
   { signedAt, count }: Repeats,
+  order: LaneOrder | null,
 ): void {
   tally.count("duplicates", count);
   if (signedAt === null) return;
   tally.signed(signedAt);
-  if (signedAt !== first.signedAt) tally.resigned();
-}
-
-/** The verified timestamp of a repeat. Null if its source signs none; other sources sign each retry anew, which says nothing of the service. */
-function signedTimeOf({ signedAt, untimed, lane }: Pick<NewEvent, "signedAt" | "untimed" | "lane">): number | null {
-  return untimed || isOfSource(lane.tag) ? null : signedAt;
+  // Other sources sign each repeat anew, which says nothing of the messaging service.
+  if (signedAt !== first.signedAt && order === "sequence") tally.resigned();
 }
 
 function refuse(reason: Refusal["reason"]): Refusal {

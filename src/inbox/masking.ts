@@ -2,7 +2,7 @@
 import { KeyringError, OncehookError, SetupError, StoreError } from "../errors.ts";
 import { applicationFrames, errorName, errorPlaceOf, isLabel, propertyOf } from "../internal/foreign-error.ts";
 import { type LogFields, maskNumbers, PHONE_NUMBER } from "../internal/logger.ts";
-import { entryNameOf, publicId } from "./lane-key.ts";
+import { publicId } from "./lane-key.ts";
 import { matcherOf } from "./matches.ts";
 import type { EventNotice } from "./record.ts";
 import type { Failure } from "./store.ts";
@@ -90,17 +90,21 @@ function messageOf(error: unknown): string {
   return `A value that is not an Error was thrown (${error === null ? "null" : typeof error}).`;
 }
 
-/** The log fields of an event. Omits `messageId` if it may not be logged. */
+/** The log fields of an event. Omits the name of its lane and its id if it has none, or it may not be logged. */
 export function logFieldsOf({
   eventId,
   eventType,
   sequence,
   lane,
+  id,
 }: Omit<EventNotice, "eventId"> & { readonly eventId: EventNotice["eventId"] | undefined }) {
-  const messageId = publicId(lane);
-  const source = entryNameOf(lane);
-  const id = eventId === undefined ? {} : { eventId };
-  return { ...id, eventType, sequence, ...(source !== null && { source }), ...(messageId !== null && { messageId }) };
+  const [name, shownId] = [publicId(lane.name), publicId(id)];
+  return {
+    ...(eventId !== undefined && { eventId }),
+    ...{ eventType, sequence, source: lane.source },
+    ...(name !== null && { lane: name }),
+    ...(shownId !== null && { id: shownId }),
+  };
 }
 
 // Which fields of an event may be shown.

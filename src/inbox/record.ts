@@ -2,7 +2,7 @@
 
 import type { LaneKey } from "./lane-key.ts";
 
-export type { LaneKey, LaneOrder, LaneTag } from "./lane-key.ts";
+export type { EventRef, LaneKey, LaneOrder } from "./lane-key.ts";
 
 /** A store's number for an event. Ids grow in the order of acceptance. */
 export type EventId = number;
@@ -37,11 +37,14 @@ export type OnDead = "continue" | "block";
 /** An event to be accepted: verified, parsed, and with everything that a store needs to put it into its lane. */
 export interface NewEvent {
   readonly lane: LaneKey;
-  /** What makes two deliveries the same event of a `position` or `arrival` lane. Default: its place in its lane. */
-  readonly identity?: string | undefined;
   /**
-   * 0 for events without a sequence. In a `position` lane: the position, 0 to 9 × 10¹²; the store gives the event a sequence of its own
-   * (`arrivalOf` in `src/inbox/lane.ts`), and in an `arrival` lane too.
+   * The id that its source gives it: with source and tenant it makes two deliveries the same event, whatever their lane. Absent by sequence
+   * alone, where lane, sequence and type do.
+   */
+  readonly ownId?: string | undefined;
+  /**
+   * 0 for an event that is alone in its lane. By position: the position, 0 to 9 × 10¹²; the store gives the event a sequence of its own
+   * (`arrivalOf` in `src/inbox/lane.ts`), and by arrival too.
    */
   readonly sequence: number;
   readonly eventType: string;
@@ -65,7 +68,7 @@ export interface NewEvent {
   /** `signedAt` is not signed, but the time of acceptance. It says nothing about the clock. Default: it is signed. */
   readonly untimed?: true | undefined;
   /**
-   * Whether a stored body with this identity, and other bytes, is the same event: its source compares what it reads from both. `head` as above;
+   * Whether the stored body of this event, with other bytes, is the same event: its source compares what it reads from both. `head` as above;
    * null without any. Default: bodies with equal JSON values are.
    */
   readonly isSame?: ((raw: Uint8Array, head: string | null) => boolean) | undefined;
@@ -90,11 +93,14 @@ export interface NewQuarantine {
   readonly slot: string;
   /** Identifies that secret, in at most 64 characters. The quota counts per signer. */
   readonly signer: string;
-  /** What that secret covers, such as `any` or `inbound`. An API client is named by a digest. Stored unchanged. */
+  /** The entry that it came through, and whose secret signed it, as `LaneKey`. */
+  readonly source: string;
+  readonly tenant: string | null;
+  /** What that secret covers, such as `any` or `inbound`. Stored unchanged. */
   readonly scope: string;
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;
-  /** SHA-256 of `raw`; of another source, of its entry, its tenant and `raw`. A body with a known digest is a duplicate. */
+  /** SHA-256 of `raw` and of what says whose it is. A body with a known digest is a duplicate. */
   readonly digest: Uint8Array;
   readonly raw: Uint8Array;
   readonly trace: string | null;
@@ -108,8 +114,8 @@ export interface EventRecord {
   readonly id: EventId;
   readonly laneId: LaneId;
   readonly lane: LaneKey;
-  /** As `NewEvent`. Null where its place in the lane identifies it. */
-  readonly identity: string | null;
+  /** The id that its source gives it. Null where its place in the lane identifies it. */
+  readonly ownId: string | null;
   readonly sequence: number;
   readonly eventType: string;
   readonly state: EventState;
@@ -130,7 +136,7 @@ export interface EventRecord {
   readonly finishedAt: number | null;
   readonly attempts: number;
   readonly duplicates: number;
-  /** A delivery with this identity had different content. */
+  /** A delivery of it had different content. */
   readonly conflict: boolean;
   readonly errorCode: string | null;
   /** At most 500 characters, masked. */
@@ -161,6 +167,8 @@ export interface QuarantineRecord {
   readonly reason: string;
   readonly slot: string;
   readonly signer: string;
+  readonly source: string;
+  readonly tenant: string | null;
   readonly scope: string;
   /** `discarded`: by an operator, by an erasure, or because it gave way to newer ones. The last two have no body. */
   readonly state: "held" | "replayed" | "discarded";
@@ -226,7 +234,7 @@ export interface LaneRecord {
 /** A lane without its events: a row of a list. */
 export interface LaneSummary extends Omit<LaneRecord, "events" | "more" | "gaps" | "attempts"> {
   /** The event that was accepted last. */
-  readonly newest: Pick<EventRecord, "id" | "eventType" | "sequence" | "acceptedAt" | "state">;
+  readonly newest: Pick<EventRecord, "id" | "ownId" | "eventType" | "sequence" | "acceptedAt" | "state">;
 }
 
 /** An operator's act. */
@@ -244,6 +252,8 @@ export interface AuditRecord {
 export interface EventNotice {
   readonly eventId: EventId;
   readonly lane: LaneKey;
+  /** The id that its source gives it. Null where its place in the lane identifies it. */
+  readonly id: string | null;
   readonly sequence: number;
   readonly eventType: string;
 }
@@ -275,7 +285,7 @@ export interface InboxStats {
   readonly oldestPendingAt: number | null;
   /** Epoch milliseconds. Null before the first delivery. */
   readonly newestSignedAt: number | null;
-  /** A duplicate had another timestamp, so the service signs each attempt anew. */
+  /** A duplicate by sequence had another timestamp, so the messaging service signs each attempt anew. */
   readonly serviceResigns: boolean;
   readonly instances: readonly InstanceRecord[];
 }
@@ -295,7 +305,7 @@ export interface InstanceRecord extends Heartbeat {
   readonly seenAt: number;
 }
 
-/** The first body with an event's identity but different content. */
+/** The first delivery of an event with different content. */
 export interface ConflictRecord {
   readonly digest: Uint8Array;
   readonly signedAt: number;

@@ -4,8 +4,8 @@ import type { Clock, Timer } from "../internal/clock.ts";
 import type { Logger } from "../internal/logger.ts";
 import { isPromise } from "../internal/options.ts";
 import type { Handler, HandlerContext, HandlerMeta, Registered } from "./handlers.ts";
-import type { AttemptReport, Observation } from "./instrumentation.ts";
-import { entryNameOf, identityOf } from "./lane-key.ts";
+import { type AttemptReport, noticeOf, type Observation } from "./instrumentation.ts";
+import { identityOf } from "./lane-key.ts";
 import { logFieldsOf, type Masking, NOTHING_QUOTED } from "./masking.ts";
 import type { Outcome } from "./record.ts";
 import type { DeclaredEffect, Effect, EffectFunction, InboxStore, Lease } from "./store.ts";
@@ -31,8 +31,8 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   }
 
   get identity(): string {
-    const { key, sequence, eventType, identity } = this.#lease;
-    this.#identity ??= identityOf(key, sequence, eventType, identity);
+    const { key: lane, ownId, sequence, eventType } = this.#lease;
+    this.#identity ??= identityOf({ lane, ownId, sequence, eventType });
     return this.#identity;
   }
 
@@ -70,13 +70,14 @@ export class LeaseContext<Tx> implements HandlerContext<Tx> {
   }
 
   get log(): Logger {
-    const { event: eventId, key: lane, sequence, eventType } = this.#lease;
-    return this.#logger.child?.(logFieldsOf({ eventId, lane, sequence, eventType })) ?? this.#logger;
+    return this.#logger.child?.(logFieldsOf(noticeOf(this.#lease))) ?? this.#logger;
   }
 
   get meta(): HandlerMeta {
-    const { event, lane, key, sequence, eventType, trace } = this.#lease;
-    return { eventId: event, laneId: lane, lane: key, sequence, eventType, traceparent: trace };
+    const { event, lane, key, ownId, sequence, eventType, trace } = this.#lease;
+    const { source, tenant, name } = key;
+    const names = { eventId: event, laneId: lane, source, tenant, lane: name, id: ownId };
+    return { ...names, sequence, eventType, traceparent: trace };
   }
 
   get rawBody(): Uint8Array {
@@ -206,7 +207,7 @@ export class Runner<Tx> {
 
   /** Once for each source: its events are offered again and again. */
   #noteMissing({ key }: Lease): void {
-    const source = entryNameOf(key) ?? "service";
+    const { source } = key;
     const { missing } = this.#registered.entries;
     if (missing.has(source)) return;
     missing.add(source);
@@ -216,7 +217,7 @@ export class Runner<Tx> {
 
   /** Once for each type of an entry: nothing is registered for late events, so handlers of facts get them. */
   #noteLate({ key, eventType }: Lease): void {
-    const source = entryNameOf(key);
+    const { source } = key;
     const noted = `${source} ${eventType}`;
     if (this.#notedLate.has(noted) || this.#notedLate.size >= MOST_NOTED) return;
     this.#notedLate.add(noted);

@@ -6,6 +6,7 @@ import type {
   EventBody,
   EventId,
   EventRecord,
+  EventRef,
   EventState,
   EventSummary,
   Heartbeat,
@@ -14,10 +15,10 @@ import type {
   InboxStats,
   LaneId,
   LaneKey,
+  LaneOrder,
   LaneRecord,
   LaneStatus,
   LaneSummary,
-  LaneTag,
   NewEvent,
   NewQuarantine,
   OnDead,
@@ -58,7 +59,7 @@ export interface InboxStore<Tx = unknown> {
   checkEffect?(effect: Effect<never>): void;
 
   /**
-   * Records the entries of this process, besides the messaging service, and returns all that were ever recorded, by name, each as it was
+   * Records the entries of this process, and returns all that were ever recorded, by name, each as it was
    * recorded last.
    *
    * @throws SetupError `wrong_source` if an entry was recorded with another preset
@@ -89,8 +90,8 @@ export interface InboxStore<Tx = unknown> {
   /** Lanes by filter, newest first. At most `limit`. Each lane is read at one moment, but a page need not be. */
   findLanes(query: LaneQuery): Promise<Page<LaneSummary>>;
   findQuarantined(query: QuarantineQuery): Promise<Page<QuarantineSummary>>;
-  /** One lane with its events, or null. */
-  lane(ref: LaneKey | LaneId): Promise<LaneRecord | null>;
+  /** The lane with this name or number, or that of one of its events; with its events. Null if there is none. */
+  lane(ref: LaneRef): Promise<LaneRecord | null>;
   /** The bodies of events, in the order of `events`, and none after the one that reaches `maxBytes`. Leaves out those that are pruned or erased. */
   bodies(events: readonly EventId[], maxBytes: number): Promise<ReadonlyMap<EventId, EventBody>>;
   /** One row of the quarantine with its body, or null. */
@@ -134,6 +135,9 @@ export interface InboxStore<Tx = unknown> {
  * @param now - epoch milliseconds, by the clock that all processes of the inbox share
  */
 export type ChangeNotes = (notes: ReadonlyMap<string, string>, now: number) => ReadonlyMap<string, Note>;
+
+/** What names a lane: its number, its key if it has a name, or one of its events. */
+export type LaneRef = LaneId | LaneKey | EventRef;
 
 /** A small value that all processes of an inbox share: see `InboxStore.changeNotes`. */
 export interface Note {
@@ -254,7 +258,7 @@ export interface LeaseRef {
 export interface Lease extends LeaseRef {
   readonly key: LaneKey;
   /** As `EventRecord`. */
-  readonly identity: string | null;
+  readonly ownId: string | null;
   readonly sequence: number;
   readonly eventType: string;
   /** This attempt included: 1 on the first. */
@@ -362,8 +366,8 @@ export type Acceptance =
       readonly signedAt: number;
       /** This delivery's parsed content differs from the accepted event: it was not handled. */
       readonly conflict: boolean;
-      /** In a `single` lane: the reference of the delivery that was accepted first. A lane of several has none. */
-      readonly reference?: string | null;
+      /** The reference of the delivery that was accepted first, if it is alone in its lane. */
+      readonly reference: string | null;
     }
   /** Only this row could not be stored; the others were. */
   | { readonly outcome: "failed"; readonly error: unknown };
@@ -401,7 +405,8 @@ export interface TurnResult {
 }
 
 /** An event that ended in a claim, because no handler takes it. */
-export interface Untaken extends Pick<Lease, "event" | "lane" | "key" | "sequence" | "eventType" | "late" | "forced"> {
+export interface Untaken
+  extends Pick<Lease, "event" | "lane" | "key" | "ownId" | "sequence" | "eventType" | "late" | "forced"> {
   /** `late`: it came late by sequence, and is only recorded. Otherwise it is `done`, as `unhandled`. */
   readonly state: Extract<EventState, "done" | "late">;
   readonly acceptedAt: number;
@@ -436,11 +441,14 @@ export interface EventQuery {
   readonly late?: boolean;
   readonly conflict?: boolean;
   readonly eventType?: string;
-  readonly apiClientId?: string;
-  /** The name of an entry: events of that source, whichever their tenant. */
+  /** The name of an entry. */
   readonly source?: string;
-  /** A message's id. Of another source: what identifies an event, such as `evt_1`, or the name of a lane, such as `sub_1`. */
-  readonly messageId?: string;
+  /** Null: events without one. */
+  readonly tenant?: string | null;
+  /** The name of a lane, such as `sub_1`, or the id of an outbound message. */
+  readonly lane?: string;
+  /** The id that a source gives the event, such as `evt_1`, or the id of an inbound message. */
+  readonly id?: string;
   readonly externalReference?: string;
   /** The other party's number, in full. */
   readonly peer?: string;
@@ -459,14 +467,16 @@ export interface EventQuery {
 /** All filters must match. */
 export interface LaneQuery {
   readonly statuses?: readonly LaneStatus[];
-  readonly tag?: LaneTag;
+  /** Null: lanes of one event. */
+  readonly order?: LaneOrder | null;
   /** No event of these types was accepted. Lanes whose event at the cursor was pruned are left out: they cannot be decided. */
   readonly without?: readonly string[];
   /** Epoch milliseconds: no event was accepted after it. */
   readonly quietSince?: number;
-  readonly apiClientId?: string;
-  /** The name of an entry: lanes of that source, whichever their tenant. */
+  /** The name of an entry. */
   readonly source?: string;
+  /** Null: lanes without one. */
+  readonly tenant?: string | null;
   /** The other party's number, in full. Null for lanes without one. */
   readonly peer?: string | null;
   /** Where the page before ended. */
@@ -507,13 +517,13 @@ export type Act =
   /** The lane's head stops waiting for the missing sequences. */
   | { readonly kind: "release_gap"; readonly lane: LaneId }
   /**
-   * Removes bodies, numbers, references and error texts. Identities stay. In events whose lane does not show the number or the message,
-   * and in the quarantine, it removes the bodies that contain it. In JSON it must be one whole string, elsewhere a word by itself
+   * Removes bodies, numbers, references and error texts. Identities stay. `id` is that of a message, or of any object. In events whose lane
+   * does not show the number or the id, and in the quarantine, it removes the bodies that contain it. In JSON it must be one whole string, elsewhere a word by itself
    * (`createMentionTest` in src/inbox/subject.ts). The text has three characters or more. With `in_progress`
    * nothing was erased, unless a store that erases in several transactions met the lease only later. Then its audit row says how much was
    * erased, and the act has to be repeated for the rest.
    */
-  | { readonly kind: "erase"; readonly subject: { readonly peer: string } | { readonly messageId: string } }
+  | { readonly kind: "erase"; readonly subject: { readonly peer: string } | { readonly id: string } }
   /** Accepts a quarantined body as `event`, and records the event in its row. */
   | { readonly kind: "replay_quarantined"; readonly quarantine: number; readonly event: NewEvent }
   | { readonly kind: "discard_quarantined"; readonly quarantine: number }

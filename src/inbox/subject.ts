@@ -1,29 +1,32 @@
 /** The subject of an erasure or an export: a person, by their number, or a message; and which lanes and bodies are about it. */
-import { isOfSource } from "./lane-key.ts";
-import type { LaneRecord } from "./record.ts";
+import type { EventRecord, LaneRecord } from "./record.ts";
 import type { Act } from "./store.ts";
 
 /** The person whose data an erasure or an export is about: the other party of messages, or one message. */
 export type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
-interface SubjectTest {
-  /** @param bodies - all bodies kept of the lane's events; read only if the lane itself does not decide it */
-  isAbout(lane: Pick<LaneRecord, "key" | "peer">, bodies: () => readonly Uint8Array[]): boolean;
+interface SubjectTest<E> {
+  isAbout(lane: Pick<LaneRecord, "key" | "peer"> & { readonly events: readonly E[] }): boolean;
+  isEventAbout(event: E): boolean;
   isNamedIn(raw: Uint8Array): boolean;
 }
 
-export function createSubjectTest(subject: Subject): SubjectTest {
+/** @param bodiesOf - all bodies kept of an event; read only if nothing else decides it */
+export function createSubjectTest<E extends Pick<EventRecord, "ownId">>(
+  subject: Subject,
+  bodiesOf: (event: E) => readonly Uint8Array[],
+): SubjectTest<E> {
   const byPeer = "peer" in subject;
-  const isNamedIn = createMentionTest(byPeer ? subject.peer : subject.messageId);
+  const isNamedIn = createMentionTest(byPeer ? subject.peer : subject.id);
+  const isEventAbout = (event: E) => (!byPeer && event.ownId === subject.id) || bodiesOf(event).some(isNamedIn);
   return {
     isNamedIn,
-    isAbout({ key, peer }, bodies) {
-      // The identity and the lane of another source's event do not name a message.
-      const isSingle = isOfSource(key.tag);
-      if (byPeer ? peer === subject.peer : key.messageId === subject.messageId && !isSingle) return true;
-      // Only their bodies can decide it.
-      const isSilent = isSingle || key.tag === "unlaned" || (byPeer && peer === null);
-      return isSilent && bodies().some(isNamedIn);
+    isEventAbout,
+    isAbout({ key, peer, events }) {
+      if (byPeer && peer !== null) return peer === subject.peer;
+      // By sequence a lane is a message. In all others only the events say what they are about.
+      if (!byPeer && key.order === "sequence") return key.name === subject.id;
+      return events.some(isEventAbout);
     },
   };
 }

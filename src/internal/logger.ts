@@ -172,14 +172,14 @@ const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
  * error and its frames below. Coloured on a terminal, unless `NO_COLOR` is set.
  */
 export function readableLine(level: string, fields: Readonly<Record<string, unknown>>, message: string): string {
-  const { eventType, messageId, sequence, eventId, error, causes, at, more, ...rest } = fields;
+  const { eventType, lane, id, sequence, eventId, error, causes, at, more, ...rest } = fields;
   const colour = COLOURS[level];
   const numbered = typeof sequence === "number" && sequence > 0 ? `#${sequence}` : undefined;
   const details = Object.entries({ ...rest, ...(eventId !== undefined && { event: eventId }) });
   const head = [
     styled("dim", `${new Date(systemClock.now()).toTimeString().slice(0, 8)} oncehook`),
     ...(colour === undefined ? [] : [styled(colour, level.toUpperCase())]),
-    ...[eventType, messageId, numbered].flatMap((part) => (part === undefined ? [] : [visible(part)])),
+    ...[eventType, lane, numbered, id].flatMap((part) => (part === undefined ? [] : [visible(part)])),
     visible(message),
     ...details.map(([name, value]) => styled("dim", `${name}=${visible(value)}`)),
   ];

@@ -4,7 +4,6 @@ import type { DrainOptions, DrainResult } from "../inbox/claims.ts";
 import { CompletionHooks } from "../inbox/completion.ts";
 import type { Registered, Released } from "../inbox/handlers.ts";
 import { EventLog } from "../inbox/instrumentation.ts";
-import { ORDERS } from "../inbox/lane-key.ts";
 import { placeFields } from "../inbox/masking.ts";
 import type { EventId, NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { Acceptance, QuarantineAnswer } from "../inbox/store.ts";
@@ -113,7 +112,7 @@ export class Engine<Tx> {
   }
 
   /**
-   * Resolves once the store knows the entries besides the messaging service. After a failure the next delivery of one tries again.
+   * Resolves once the store knows the entries. After a failure the next delivery tries again.
    * @throws SetupError `wrong_source`
    */
   admitted(): Promise<void> {
@@ -204,7 +203,7 @@ export class Engine<Tx> {
     return this.inUse.entries.release(row);
   }
 
-  shows(entry: string | null): readonly string[] | undefined {
+  shows(entry: string): readonly string[] | undefined {
     return this.inUse.entries.shows(entry);
   }
 
@@ -220,11 +219,11 @@ export class Engine<Tx> {
         this.#eventLog?.accepted(event, acceptance.event, acceptance.outcome);
         const { outcome } = acceptance;
         if (outcome !== "duplicate" && outcome !== "late" && acceptance.gapBegins) this.#hooks.waits(acceptance.lane);
-        if (acceptance.outcome === "accepted" && ORDERS[event.lane.tag] === "position")
+        if (acceptance.outcome === "accepted" && event.lane.order === "position")
           this.worker.holdsBack(event.gapWaitMs);
         if (acceptance.outcome === "duplicate" && acceptance.conflict) {
-          const { lane, sequence, eventType } = event;
-          this.#hooks.conflict({ eventId: acceptance.event, lane, sequence, eventType }, () =>
+          const { lane, ownId: id = null, sequence, eventType } = event;
+          this.#hooks.conflict({ eventId: acceptance.event, lane, id, sequence, eventType }, () =>
             this.inUse.entries.masking(lane, event, parsed),
           );
         }

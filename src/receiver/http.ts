@@ -37,14 +37,14 @@ interface Refused {
 type Duplicate = Extract<Acceptance, { outcome: "duplicate" }>;
 
 interface Named {
-  readonly name: string | null;
+  readonly name: string;
   readonly source: ConnectedSource;
 }
 
 export class HttpHandler<Tx> {
   readonly #engine: () => Engine<Tx>;
   readonly #source: ConnectedSource;
-  readonly #name: string | null;
+  readonly #name: string;
   readonly #slots: string;
   /** The source's own answer to what was accepted. */
   readonly #accepted: Answer | null;
@@ -61,9 +61,9 @@ export class HttpHandler<Tx> {
     const { clock, logger } = engine().options;
     this.#engine = engine;
     this.#source = source;
+    this.#name = name;
     // The messaging service's counters are as they were before there were other sources.
-    this.#name = source.isService ? null : name;
-    this.#slots = this.#name === null ? "slot" : `slot:${name}`;
+    this.#slots = source.isService ? "slot" : `slot:${name}`;
     this.#accepted = source.accepted === null ? null : answers.ofSource(source.accepted);
     this.#verifier = new RequestVerifier(source, clock, budget);
     this.#log = new SampledLog(logger, clock);
@@ -126,7 +126,7 @@ export class HttpHandler<Tx> {
     this.#count(`${this.#slots}:${delivery.slot}`);
     if (reading.kind === "handshake") return this.#shakeHands(delivery, reading.answer);
     await engine.open();
-    if (!this.#source.isService) await engine.admitted();
+    await engine.admitted();
     if (reading.kind === "no_event") return this.#quarantine(delivery, reading.quarantine);
     const event = reading.toStore();
     if (!keepsRow(event)) {
@@ -147,7 +147,7 @@ export class HttpHandler<Tx> {
 
   #accept(delivery: Delivery, outcome: AcceptedOutcome): Answer {
     delivery.outcome = outcome;
-    if (outcome === "filtered") this.#count(this.#name === null ? "filtered" : `filtered:${this.#name}`);
+    if (outcome === "filtered") this.#count(this.#source.isService ? "filtered" : `filtered:${this.#name}`);
     return this.#accepted ?? answers.accepted(outcome);
   }
 
@@ -268,10 +268,10 @@ class Delivery {
   late = false;
   /** Its body was read to its end. Otherwise the connection must be closed. */
   isRead = false;
-  /** The entry that it came through. Null for the messaging service. */
-  readonly #source: string | null;
+  /** The name of the entry that it came through. */
+  readonly #source: string;
 
-  constructor(incoming: IncomingWebhook, source: string | null) {
+  constructor(incoming: IncomingWebhook, source: string) {
     this.incoming = incoming;
     this.#source = source;
   }

@@ -1,5 +1,5 @@
 /** Opens an inbox without a receiver: for a script, the command line, or a page. */
-import type { StoredReader } from "../inbox/handlers.ts";
+import { type StoredReader, sourceNeeded } from "../inbox/handlers.ts";
 import type { InboxRules, InboxStore, PruneResult } from "../inbox/store.ts";
 import { type Clock, systemClock } from "../internal/clock.ts";
 import { type Logger, loggerOption } from "../internal/logger.ts";
@@ -31,8 +31,11 @@ export async function openPlainInbox(options: PlainInboxOptions, service: Stored
   const rules = await store.open({ clock, logger, migrate, rules: "recorded", instance: thisInstance() });
   const operated: OperatedInbox = {
     options: { store, clock },
-    release: service.release,
-    shows: (entry) => (entry === null ? service.shows : undefined),
+    release: async (row) => {
+      const entry = (await store.admit([])).find(({ name }) => name === row.source);
+      return (entry?.preset ?? row.source) === service.preset ? service.release(row) : sourceNeeded(row.source);
+    },
+    shows: () => undefined,
     open: async () => {},
     // Receivers notice by themselves what another process wrote.
     afterAct: () => {},

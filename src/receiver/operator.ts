@@ -4,7 +4,7 @@ import { isUtf8 } from "node:buffer";
 import { OncehookError } from "../errors.ts";
 import { allPages, quarantinedRows } from "../inbox/copy.ts";
 import type { Released } from "../inbox/handlers.ts";
-import { isOfSource, isSharedLane, LANE_TAGS } from "../inbox/lane-key.ts";
+import { isShared } from "../inbox/lane-key.ts";
 import type {
   AttemptRecord,
   AuditRecord,
@@ -22,7 +22,16 @@ import type {
   TransferredEvent,
   TransferredLane,
 } from "../inbox/record.ts";
-import type { Act, ActResult, EventQuery, InboxStore, LaneQuery, Page, QuarantineQuery } from "../inbox/store.ts";
+import type {
+  Act,
+  ActResult,
+  EventQuery,
+  InboxStore,
+  LaneQuery,
+  LaneRef,
+  Page,
+  QuarantineQuery,
+} from "../inbox/store.ts";
 import { MOST_BYTES } from "../inbox/store-rules.ts";
 import { createSubjectTest, type Subject } from "../inbox/subject.ts";
 import type { Clock } from "../internal/clock.ts";
@@ -63,9 +72,9 @@ export interface OperatedInbox {
     readonly clock: Clock;
   };
   /** Reads a quarantined body again. */
-  release(row: QuarantineRecord): Released;
-  /** As `StoredReader.shows`, of an entry that this process has. Null stands for the messaging service. */
-  shows(entry: string | null): readonly string[] | undefined;
+  release(row: QuarantineRecord): Released | Promise<Released>;
+  /** As `StoredReader.shows`, of an entry that this process has. */
+  shows(entry: string): readonly string[] | undefined;
   open(): Promise<void>;
   /** Called after an act that was done, or may have been done: it may have made events ready. */
   afterAct(): void;
@@ -91,7 +100,7 @@ export class InboxOperator {
    *
    * @example
    * const terminal = ["message.delivery", "message.failed"];
-   * const open = await inbox.findLanes({ tag: "outbound", without: terminal, quietSince: Date.now() - 90 * 60_000 });
+   * const open = await inbox.findLanes({ order: "sequence", without: terminal, quietSince: Date.now() - 90 * 60_000 });
    */
   async findLanes(query: Partial<LaneQuery> = {}): Promise<Page<LaneSummary>> {
     const asked = laneQuery(query);
@@ -105,7 +114,7 @@ export class InboxOperator {
   }
 
   /** One message, without the bodies of its events. Null if the inbox does not know it. Of a long lane it has up to 1,000 events: see `more`. */
-  async lane(ref: LaneKey | LaneId): Promise<LaneRecord | null> {
+  async lane(ref: LaneRef): Promise<LaneRecord | null> {
     checkLane(ref);
     return (await this.#open()).lane(ref);
   }
@@ -214,9 +223,9 @@ export class InboxOperator {
    * Paths of the fields that anyone who looks at an entry's events may see, as its source names them. If this process does not have the
    * entry, as a process that has it recorded them.
    *
-   * @param entry - null for the messaging service
+   * @param entry - its name
    */
-  async shows(entry: string | null): Promise<readonly string[]> {
+  async shows(entry: string): Promise<readonly string[]> {
     const own = this.#inbox().shows(entry);
     if (own !== undefined) return own;
     const recorded = await (await this.#open()).admit([]);
@@ -227,7 +236,7 @@ export class InboxOperator {
   async quarantined(id: number): Promise<{ readonly row: QuarantineRecord; readonly released: Released } | null> {
     checkId("quarantine", id);
     const row = await (await this.#open()).quarantined(id);
-    return row === null ? null : { row, released: this.#inbox().release(row) };
+    return row === null ? null : { row, released: await this.#inbox().release(row) };
   }
 
   discardQuarantined(id: number, options?: ActOptions): Promise<ActResult> {
@@ -281,12 +290,11 @@ export type ExportedBody = { readonly text: string } | { readonly base64: string
 
 /** An event with the facts of its message's lane. Times are epoch milliseconds. */
 export interface ExportedEvent
-  extends Omit<
-      EventRecord,
-      "laneId" | "lane" | "raw" | "head" | "identity" | "untimed" | "digest" | "conflict" | "trace"
-    >,
-    LaneKey {
+  extends Omit<EventRecord, "laneId" | "lane" | "raw" | "head" | "untimed" | "digest" | "conflict" | "trace">,
+    Pick<LaneKey, "source" | "tenant" | "order"> {
   readonly kind: "event";
+  /** The name of its lane. */
+  readonly lane: string | null;
   /** The other party's number. */
   readonly peer: string | null;
   readonly externalReference: string | null;
@@ -294,7 +302,7 @@ export interface ExportedEvent
   readonly body: ExportedBody | null;
   /** The headers that the event's source keeps next to the body, if it keeps any. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The first delivery with its identity and different content. */
+  /** The first delivery of it with different content. */
   readonly conflict: { readonly at: number; readonly body: ExportedBody } | null;
   readonly failedAttempts: readonly Omit<AttemptRecord, "eventId">[];
 }
@@ -316,13 +324,11 @@ export type SubjectStore = Pick<InboxStore, "export" | "find" | "findLanes" | "f
 
 /** Erased rows name nobody, and are not exported. The event loop runs between two pages. */
 export async function* exportSubject(store: SubjectStore, subject: Subject): AsyncGenerator<SubjectRecord, void> {
-  const { isAbout, isNamedIn } = createSubjectTest(subject);
+  const { isAbout, isEventAbout, isNamedIn } = createSubjectTest(subject, bodiesOf);
   for await (const lane of lanesOf(store, await candidates(store, subject))) {
-    if (!isAbout(lane, () => lane.events.flatMap(bodiesOf))) continue;
+    if (!isAbout(lane)) continue;
     // The other events of a lane of several may be about somebody else.
-    const own = isSharedLane(lane.key.tag)
-      ? lane.events.filter((event) => bodiesOf(event).some(isNamedIn))
-      : lane.events;
+    const own = isShared(lane.key) ? lane.events.filter(isEventAbout) : lane.events;
     for (const event of own) if (holdsData(lane, event)) yield exportedEvent(lane, event);
   }
   for await (const { id, reason, state, signedAt, acceptedAt, raw, head } of quarantinedRows(store)) {
@@ -339,13 +345,13 @@ async function candidates(store: SubjectStore, subject: Subject): Promise<readon
     for await (const { id } of allPages((page) => store.findLanes({ ...query, ...page, limit: LANES_PER_LIST })))
       ids.add(id);
   };
-  for (const tag of LANE_TAGS) if (tag === "unlaned" || isOfSource(tag)) await take({ tag });
   if ("peer" in subject) {
     await take({ peer: subject.peer });
     await take({ peer: null });
   } else {
-    const { messageId } = subject;
-    for await (const { laneId } of allPages((page) => store.find({ messageId, ...page, limit: LANES_PER_LIST })))
+    for (const order of [null, "position", "arrival"] as const) await take({ order });
+    const lane = subject.id;
+    for await (const { laneId } of allPages((page) => store.find({ lane, ...page, limit: LANES_PER_LIST })))
       ids.add(laneId);
   }
   return [...ids].sort((a, b) => a - b);
@@ -389,16 +395,16 @@ function exportedEvent(lane: TransferredLane, event: TransferredEvent): Exported
     head,
     conflicting,
     digest: _digest,
-    identity: _identity,
     untimed: _untimed,
     conflict: _conflict,
     trace: _trace,
     gapWaitMs: _gapWaitMs,
     ...facts
   } = event;
+  const { source, tenant, name, order } = lane.key;
   return {
     kind: "event",
-    ...lane.key,
+    ...{ source, tenant, lane: name, order },
     ...facts,
     peer: lane.peer,
     externalReference: lane.externalReference,

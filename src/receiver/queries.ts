@@ -1,8 +1,8 @@
 /** Checks an operator's queries and acts before a store sees them: a misspelt filter would find everything, an empty subject erase it. */
 
-import { LANE_TAGS } from "../inbox/lane-key.ts";
-import type { EventState, LaneId, LaneKey, LaneStatus, Outcome, QuarantineRecord } from "../inbox/record.ts";
-import type { Act, EventQuery, LaneQuery, QuarantineQuery } from "../inbox/store.ts";
+import { LANE_ORDERS } from "../inbox/lane-key.ts";
+import type { EventState, LaneStatus, Outcome, QuarantineRecord } from "../inbox/record.ts";
+import type { Act, EventQuery, LaneQuery, LaneRef, QuarantineQuery } from "../inbox/store.ts";
 import type { Subject } from "../inbox/subject.ts";
 import { booleanOption, choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
 
@@ -31,9 +31,10 @@ const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
   late: flag,
   conflict: flag,
   eventType: text,
-  apiClientId: text,
   source: text,
-  messageId: text,
+  tenant: textOrNull,
+  lane: text,
+  id: text,
   externalReference: text,
   peer: text,
   errorCode: text,
@@ -45,12 +46,12 @@ const EVENT_FILTERS: Readonly<Record<keyof EventQuery, Check>> = {
 };
 const LANE_FILTERS: Readonly<Record<keyof LaneQuery, Check>> = {
   statuses: listOf(oneOf(LANE_STATUSES)),
-  tag: oneOf(LANE_TAGS),
+  order: (name, value) => (value === null ? value : oneOf(LANE_ORDERS)(name, value)),
   without: listOf(text),
   quietSince: time,
-  apiClientId: text,
   source: text,
-  peer: (name, value) => (value === null ? value : text(name, value)),
+  tenant: textOrNull,
+  peer: textOrNull,
   after: place,
   limit: limitOption,
 };
@@ -89,11 +90,11 @@ export function auditLimit(limit: unknown): number {
   return limitOption("limit", limit);
 }
 
-/** @throws SetupError unless it is one number or one message id, of at least 3 characters */
+/** @throws SetupError unless it is one number or one id, of at least 3 characters */
 export function checkSubject(asked: string, subject: unknown): asserts subject is Subject {
-  refuseUnknownOptions(asked, subject, ["peer", "messageId"]);
+  refuseUnknownOptions(asked, subject, ["peer", "id"]);
   const [given, other] = Object.entries(subject as Readonly<Record<string, unknown>>);
-  if (given === undefined || other !== undefined) throw invalidOption("subject", "must have a peer or a messageId");
+  if (given === undefined || other !== undefined) throw invalidOption("subject", "must have a peer or an id");
   const [name, value] = given;
   if (typeof value === "string" && value.trim().length >= SHORTEST_SUBJECT) return;
   throw invalidOption(name, `must be a string of at least ${SHORTEST_SUBJECT} characters`, typeof value);
@@ -112,12 +113,14 @@ export function checkActor(by: unknown): void {
   throw invalidOption("by", "must be a string that is not empty", by);
 }
 
-/** @throws SetupError unless it is a lane's id or key */
-export function checkLane(ref: LaneKey | LaneId): void {
+/** @throws SetupError unless it is a lane's number or key, or an event's id with its source and tenant */
+export function checkLane(ref: LaneRef): void {
   if (typeof ref !== "object" || ref === null) return checkId("lane", ref);
-  text("apiClientId", ref.apiClientId);
-  oneOf(LANE_TAGS)("tag", ref.tag);
-  text("messageId", ref.messageId);
+  text("source", ref.source);
+  textOrNull("tenant", ref.tenant);
+  if ("id" in ref) return void text("id", ref.id);
+  text("name", ref.name);
+  oneOf(LANE_ORDERS)("order", ref.order);
 }
 
 /** @throws SetupError unless it is an id */
@@ -147,6 +150,10 @@ function limitOption(name: string, limit: unknown): number {
 function text(name: string, value: unknown): unknown {
   if (typeof value === "string") return value;
   throw invalidOption(name, "must be a string", value);
+}
+
+function textOrNull(name: string, value: unknown): unknown {
+  return value === null ? value : text(name, value);
 }
 
 function flag(name: string, value: unknown): boolean {

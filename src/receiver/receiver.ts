@@ -36,7 +36,7 @@ export interface StopOptions {
 
 /** A source of a receiver, connected, and the name of its entry. */
 export interface NamedSource {
-  readonly name: string | null;
+  readonly name: string;
   readonly source: ConnectedSource;
 }
 
@@ -55,7 +55,7 @@ export class ReceiverBase<Tx = unknown> {
   readonly #inbox: InboxOperator;
   #engine: Engine<Tx>;
   /** By the name of the entry. */
-  protected readonly served: ReadonlyMap<string | null, Served<Tx>>;
+  protected readonly served: ReadonlyMap<string, Served<Tx>>;
 
   constructor(options: ResolvedReceiverOptions<Tx>, sources: readonly NamedSource[]) {
     this.#options = options;
@@ -86,6 +86,11 @@ export class ReceiverBase<Tx = unknown> {
   /** The system's clock, unless a test passed its own. */
   get clock(): Clock {
     return this.#options.clock;
+  }
+
+  /** The names of its entries: `service` for the messaging service alone. */
+  get sources(): readonly string[] {
+    return this.#entries.all.map(({ name }) => name);
   }
 
   /** The name of receiver and inbox: `default@sqlite:/data/inbox.db`. */
@@ -193,7 +198,7 @@ export class ReceiverBase<Tx = unknown> {
   protected waitForEvent(ref: object, wanted: WantedEvent<never>, options: WaitOptions = {}): Promise<object> {
     const service = this.#sources.find(({ source }) => source.isService);
     if (service === undefined) return Promise.reject(cannotWait());
-    return waitForEvent(this.#engine, service.source, ref, wanted, options);
+    return waitForEvent(this.#engine, service, ref, wanted, options);
   }
 
   health(): Promise<Health> {
@@ -448,8 +453,8 @@ function ofSource(member: string): SetupError {
   return new SetupError("invalid_option", message);
 }
 
-function noSource(name: string, names: readonly (string | null)[]): SetupError {
-  const message = `receiver.source() knows no source "${name}". ${suggestion(name, names.map(String))}`;
+function noSource(name: string, names: readonly string[]): SetupError {
+  const message = `receiver.source() knows no source "${name}". ${suggestion(name, names)}`;
   return new SetupError("invalid_option", message);
 }
 

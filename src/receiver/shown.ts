@@ -18,17 +18,17 @@ import { type ExportedBody, exportedBody } from "./operator.ts";
 export type ShownBody = { readonly masked: unknown } | ExportedBody;
 
 export function eventShape(event: EventSummary, reveal: boolean) {
-  const { lane, laneId, digest: _digest, trace: _trace, untimed: _untimed, ...facts } = event;
-  const isPublic = reveal || publicId(lane) !== null;
-  const identity = isPublic ? identityOf(lane, event.sequence, event.eventType, event.identity) : null;
-  return { ...facts, lane: laneId, ...keyShape(lane, reveal), identity };
+  const { lane, ownId, digest: _digest, trace: _trace, untimed: _untimed, ...facts } = event;
+  const isPublic = reveal || ownId === null || publicId(ownId) !== null;
+  const identity = isPublic ? identityOf(event) : null;
+  return { ...facts, ...keyShape(lane, reveal), ownId: isPublic ? ownId : null, identity };
 }
 
 export type EventShape = ReturnType<typeof eventShape>;
 
-/** Unless bodies are revealed, the id is empty if it is the digest of a body. */
-export function keyShape(key: LaneKey, reveal: boolean): LaneKey {
-  return reveal ? key : { ...key, messageId: publicId(key) ?? "" };
+/** Unless bodies are revealed, a name is left out if it is the digest of a body. */
+function keyShape({ source, tenant, name, order }: LaneKey, reveal: boolean) {
+  return { source, tenant, lane: reveal ? name : publicId(name), order };
 }
 
 /** A number or a reference of a lane. */
@@ -44,11 +44,12 @@ export function bodyShape(raw: Uint8Array | null, { reveal, shows }: BodyView): 
   return reveal ? exportedBody(raw) : { masked: maskedBody(raw, shows) };
 }
 
-export function summaryShape({ id, key, peer, externalReference, ...facts }: LaneSummary) {
+export function summaryShape({ id, key, newest, peer, externalReference, ...facts }: LaneSummary) {
   return {
-    lane: id,
+    laneId: id,
     ...keyShape(key, false),
     ...facts,
+    newest: { ...newest, ownId: publicId(newest.ownId) },
     peer: shown(peer, false),
     externalReference: shown(externalReference, false),
   };
@@ -60,7 +61,7 @@ export type SummaryShape = ReturnType<typeof summaryShape>;
 export function laneShape(lane: LaneRecord, reveal: boolean) {
   const { id, key, peer, externalReference, events: _events, gaps: _gaps, attempts: _, ...facts } = lane;
   return {
-    lane: id,
+    laneId: id,
     ...keyShape(key, reveal),
     ...facts,
     peer: shown(peer, reveal),
@@ -95,10 +96,10 @@ export function messageShape(
 export type MessageShape = ReturnType<typeof messageShape>;
 
 export function quarantineShape(row: QuarantineSummary | QuarantineRecord) {
-  const { id, reason, slot, scope, state, replayedAs, signedAt, acceptedAt } = row;
+  const { id, reason, slot, source, tenant, scope, state, replayedAs, signedAt, acceptedAt } = row;
   const bytes = "raw" in row ? (row.raw?.length ?? null) : row.bytes;
   return {
-    ...{ id, reason, slot, scope, state, replayedAs, signedAt, acceptedAt },
+    ...{ id, reason, slot, source, tenant, scope, state, replayedAs, signedAt, acceptedAt },
     ...{ digest: Buffer.from(row.digest).toString("hex"), hasBody: bytes !== null, bytes: bytes ?? 0 },
   };
 }

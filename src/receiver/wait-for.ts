@@ -1,6 +1,6 @@
 /** `receiver.waitFor()`: waits until an event is handled, by any process. It polls the store. */
 import { DeadLettered, OncehookError, SetupError } from "../errors.ts";
-import type { EventBody, EventSummary, LaneRecord, LaneTag } from "../inbox/record.ts";
+import type { EventBody, EventSummary, LaneRecord } from "../inbox/record.ts";
 import { MOST_BYTES } from "../inbox/store-rules.ts";
 import { sleep } from "../internal/clock.ts";
 import { editDistance, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
@@ -23,7 +23,6 @@ type Found = { readonly outcome: "handled"; readonly event: object } | Unhandled
  */
 const SHORTEST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 1_000;
-const TAGS: readonly LaneTag[] = ["outbound", "inbound"];
 
 /**
  * @throws DeadLettered if the event ended without being handled. `fields.state` is `dead`, `discarded` by an operator, `late` (recorded
@@ -41,7 +40,7 @@ export async function waitForEvent<Tx>(
 ): Promise<object> {
   const { clock } = engine.options;
   checkRef(ref);
-  checkWanted(wanted, source.types.known ?? []);
+  checkWanted(wanted, source.source.types.known ?? []);
   refuseUnknownOptions("waitFor", options, ["signal", "timeoutMs"]);
   const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 86_400_000, unit: "ms" });
   const begunAt = clock.monotonic();
@@ -62,15 +61,17 @@ function pauseAfter(waitedMs: number): number {
 
 async function readInbox<Tx>(
   engine: Engine<Tx>,
-  source: WaitSource,
+  { name, source }: WaitSource,
   ref: MessageRef,
   wanted: WantedEvent<never>,
 ): Promise<Found> {
   const { store } = engine.options;
   const lanes: LaneRecord[] = [];
   let waiting: LaneRecord | null = null;
-  for (const tag of TAGS) {
-    const lane = await store.lane({ apiClientId: ref.apiClientId, messageId: ref.messageId, tag });
+  const { apiClientId: tenant, messageId } = ref;
+  const owner = { source: name, tenant };
+  for (const place of [{ ...owner, name: messageId, order: "sequence" } as const, { ...owner, id: messageId }]) {
+    const lane = await store.lane(place);
     if (lane === null) continue;
     lanes.push(lane);
     const wantedIds = lane.events.filter((record) => isOfType(record, wanted)).map(({ id }) => id);
@@ -165,7 +166,11 @@ export interface MessageRef {
 export type WantedEvent<Event> = (string & Record<never, never>) | ((event: Event) => boolean);
 
 /** The source of the awaited event. */
-type WaitSource = Pick<ConnectedSource, "reread" | "types">;
+interface WaitSource {
+  /** Of its entry. */
+  readonly name: string;
+  readonly source: Pick<ConnectedSource, "reread" | "types">;
+}
 
 /** A longer text is not a misspelt type, and the comparison would take long. */
 const LONGEST_COMPARED = 32;
@@ -195,7 +200,7 @@ function isOfType({ eventType, hasBody }: EventSummary, wanted: WantedEvent<neve
 }
 
 /** The event, if it is the awaited one. */
-function matching(source: WaitSource, body: EventBody, wanted: WantedEvent<never>): object | null {
+function matching(source: WaitSource["source"], body: EventBody, wanted: WantedEvent<never>): object | null {
   const event = source.reread(body);
   if (event === null) return null;
   // The source's own event: what the function takes is decided by the receiver's type.

@@ -4,7 +4,7 @@ import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { SetupError } from "../errors.ts";
 import type { Released, StoredBody } from "../inbox/handlers.ts";
-import { scopeOfEntry, tenantOfScope } from "../inbox/lane-key.ts";
+import { isIdText, type LaneKey } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import { sha256 } from "../internal/json.ts";
 import {
@@ -221,7 +221,6 @@ const KIB = 1024;
 const DAY_MS = 86_400_000;
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
-const LONGEST_TEXT = 512;
 const MOST_SHOWN = 100;
 /** A kept header is stored with each event. */
 const LONGEST_HEADER = 1_024;
@@ -383,11 +382,11 @@ function connect<Event extends object>(
         challengeAnswer(definition, new Head(request), liveAt(keys, deps.clock.now())),
     }),
     read({ head }, { key, signedAt }, body, circumstances): Reading {
-      const client = clientOf(entry, hasTenants ? circumstances.tenant : undefined);
+      const owner = { source: entry, tenant: (hasTenants ? circumstances.tenant : null) ?? null };
       // Only what is stored, so that a first delivery reads like one after a restart.
       const kept = keptFrom(keptText(definition, head));
       const { now, trace } = circumstances;
-      const read = readBody(definition, client, body, kept, { signedAt, now, trace, holdBackMs, key });
+      const read = readBody(definition, owner, body, kept, { signedAt, now, trace, holdBackMs, key });
       if (read.kind === "event") {
         const { event, stored } = read;
         const toStore = () => (refuses?.(event, kept) ? filtered(stored) : stored);
@@ -398,9 +397,10 @@ function connect<Event extends object>(
         reason: read.code,
         slot: key.slot,
         signer: `${entry}:${key.signer}`,
-        scope: scopeOfEntry(client),
+        ...owner,
+        scope: "any",
         signedAt: signedAt ?? now,
-        digest: hash("sha256", Buffer.concat([Buffer.from(JSON.stringify(client)), body]), "buffer"),
+        digest: hash("sha256", Buffer.concat([Buffer.from(JSON.stringify(owner)), body]), "buffer"),
         raw: body,
         trace,
         head: kept.text ?? undefined,
@@ -410,12 +410,11 @@ function connect<Event extends object>(
     },
     reread: ({ raw, head }: StoredBody) => (raw === null ? null : eventIn(definition, raw, head)),
     release(row: QuarantineRecord): Released {
-      const { raw, head, trace, scope } = row;
+      const { raw, head, trace, source, tenant } = row;
       if (raw === null) return { ok: false, reason: "body_pruned" };
-      const client = clientOf(entry, tenantOfScope(scope));
       const signedAt = row.untimed ? null : row.signedAt;
       const circumstances = { signedAt, now: row.signedAt, trace, holdBackMs, key: null };
-      const read = readBody(definition, client, raw, keptFrom(head), circumstances);
+      const read = readBody(definition, { source, tenant }, raw, keptFrom(head), circumstances);
       if (read.kind === "event") return { ok: true, event: read.stored };
       const code = read.kind === "no_event" ? read.code : FAILED.code;
       const message = `The body is still not an event for the source "${entry}" (${code}).`;
@@ -453,7 +452,7 @@ type Read<Event extends object> =
 /** Parses and places a body whose signature matches. Never throws. */
 function readBody<Event extends object>(
   definition: Laned<Event>,
-  client: string,
+  owner: Owner,
   body: Uint8Array,
   kept: Kept & { readonly text: string | null },
   { signedAt, now, trace, holdBackMs, key }: ReadCircumstances,
@@ -465,28 +464,28 @@ function readBody<Event extends object>(
     const answer = key === null ? null : (definition.handshake?.(event, kept, key) ?? null);
     if (answer !== null) return isAnswer(answer) ? { kind: "handshake", answer } : FAILED;
     const digest = sha256(body);
-    const identity = definition.identify(event, kept, () => digest.toString("hex"));
+    const ownId = definition.identify(event, kept, () => digest.toString("hex"));
     const { type, reference, occurredAt } = definition.describe(event, kept);
-    if (typeof event !== "object" || event === null || ![identity, type, client].every(isText)) return FAILED;
+    const texts = [ownId, type, ...(owner.tenant === null ? [] : [owner.tenant])];
+    if (typeof event !== "object" || event === null || !texts.every(isIdText)) return FAILED;
     const place = placeOf(definition, event, kept);
     if (place === null) return FAILED;
-    const { tag, sequence } = place;
-    const isAlone = tag === "single";
+    const { name, order, sequence } = place;
     const at = signedAt ?? now;
     const stored: NewEvent = {
-      lane: { apiClientId: client, tag, messageId: isAlone ? identity : place.lane },
-      identity: isAlone ? undefined : identity,
+      lane: { ...owner, name, order },
+      ownId,
       sequence,
       eventType: type,
       occurredAt: Number.isSafeInteger(occurredAt) ? (occurredAt as number) : at,
       signedAt: at,
-      gapWaitMs: tag === "position" ? holdBackMs : 0,
+      gapWaitMs: order === "position" ? holdBackMs : 0,
       digest,
       raw: body,
       trace,
       peer: null,
       // A lane of several events has no reference of its own.
-      externalReference: isAlone && isText(reference) ? reference : null,
+      externalReference: order === null && isIdText(reference) ? reference : null,
       head: kept.text ?? undefined,
       untimed: signedAt === null ? true : undefined,
       isSame: (other, head) => isDeepStrictEqual(eventIn(definition, other, head), event),
@@ -505,28 +504,24 @@ interface ReadCircumstances extends Pick<Circumstances, "now" | "trace"> {
   readonly key: Key | null;
 }
 
-type Place =
-  | { readonly tag: "single"; readonly sequence: 0 }
-  | { readonly tag: "position" | "arrival"; readonly lane: string; readonly sequence: number };
+/** Whose a delivery is. */
+type Owner = Pick<LaneKey, "source" | "tenant">;
 
-const ALONE: Place = { tag: "single", sequence: 0 };
+type Place = Pick<LaneKey, "name" | "order"> & { readonly sequence: number };
+
+const ALONE: Place = { name: null, order: null, sequence: 0 };
 
 /** Where an event belongs. Null if the definition does not say it as it must. */
 function placeOf<Event extends object>(definition: Laned<Event>, event: Event, kept: Kept): Place | null {
-  const lane = definition.lane?.(event, kept) ?? null;
-  if (lane === null) return ALONE;
-  if (!isText(lane)) return null;
-  if (definition.position === undefined) return { tag: "arrival", lane, sequence: 0 };
+  const name = definition.lane?.(event, kept) ?? null;
+  if (name === null) return ALONE;
+  if (!isIdText(name)) return null;
+  if (definition.position === undefined) return { name, order: "arrival", sequence: 0 };
   const position = definition.position(event, kept);
   if (position === null) return ALONE;
   const isValid = Number.isSafeInteger(position) && position >= 0 && position <= HIGHEST_POSITION;
   // Without the sign of -0.
-  return isValid ? { tag: "position", lane, sequence: Math.abs(position) } : null;
-}
-
-/** The text that stands for an API client: a tenant's events are apart from those of all others. */
-function clientOf(entry: string, tenant: string | undefined): string {
-  return tenant === undefined ? entry : `${entry}:${tenant}`;
+  return isValid ? { name, order: "position", sequence: Math.abs(position) } : null;
 }
 
 const FAILED = { kind: "no_event", code: "source_failed" } as const;
@@ -627,11 +622,7 @@ function keptFrom(text: string | null): Kept & { readonly text: string | null } 
 }
 
 function isPath(value: unknown): boolean {
-  return isText(value) && value.split(".").every((name) => name !== "");
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === "string" && value.length > 0 && value.length <= LONGEST_TEXT && value.isWellFormed();
+  return isIdText(value) && value.split(".").every((name) => name !== "");
 }
 
 function toleranceOf(

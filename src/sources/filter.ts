@@ -24,13 +24,12 @@ export type EventFilter<Event extends object> = (event: Event, head: Kept) => bo
 /** @returns whether the filter refuses an event. Undefined without a filter */
 export function refusalOf<Event extends object>(
   filter: EventFilter<Event> | undefined,
-  source: string | null,
+  source: string,
   { logger, clock }: KeyringSourceDeps,
 ): ((event: Event, head: Kept) => boolean) | undefined {
   if (filter === undefined) return undefined;
   const log = new SampledLog(logger, clock);
   const reported = new Set<string>();
-  const place = source === null ? {} : { source };
   return (event, head) => {
     try {
       const isWanted: unknown = filter(event, head);
@@ -39,9 +38,9 @@ export function refusalOf<Event extends object>(
       // The same mistake for each event: one line is enough.
       if (reported.has(returned)) return false;
       reported.add(returned);
-      log.warn({ code: "filter_not_boolean", returned, ...place }, NOT_BOOLEAN);
+      log.warn({ code: "filter_not_boolean", returned, source }, NOT_BOOLEAN);
     } catch (error) {
-      log.warn({ code: "filter_threw", ...errorPlaceOf(error), ...place }, THREW);
+      log.warn({ code: "filter_threw", ...errorPlaceOf(error), source }, THREW);
     }
     return false;
   };

@@ -1,27 +1,16 @@
 /** What the databases of the inbox share: numbers for words, the schema, and the rules that an inbox has. */
 import { SetupError } from "../errors.ts";
-import { isOfSource, LANE_TAGS, type LaneOrder, ORDERS } from "../inbox/lane-key.ts";
-import type { EventState, InboxStats, LaneStatus, LaneTag, Outcome, QuarantineRecord } from "../inbox/record.ts";
+import type { LaneOrder } from "../inbox/lane-key.ts";
+import type { EventState, InboxStats, LaneStatus, Outcome, QuarantineRecord } from "../inbox/record.ts";
 import type { InboxRules, OpenContext } from "../inbox/store.ts";
 
 // The numbers that stand for words in the databases of the inbox. They are stored: none ever changes its meaning.
 
-export const TAG = {
-  outbound: 0,
-  inbound: 1,
-  unlaned: 2,
-  single: 3,
-  position: 4,
-  arrival: 5,
-} as const satisfies Record<LaneTag, number>;
-
-/** The tags of sources besides the messaging service. */
-export const TAGS_OF_SOURCES: readonly number[] = LANE_TAGS.filter(isOfSource).map((tag) => TAG[tag]);
-
-/** The order of a lane's events, by the number of its tag. */
-export const ORDER_OF_TAG: Readonly<Record<number, LaneOrder | null>> = Object.fromEntries(
-  LANE_TAGS.map((tag) => [TAG[tag], ORDERS[tag]]),
-);
+/** `none`: the lane has one event. */
+export const ORDER = { none: 0, sequence: 1, position: 2, arrival: 3 } as const satisfies Record<
+  LaneOrder | "none",
+  number
+>;
 
 /** From `ready` on, a lane waits to be claimed (index `oncehook_lane_due`): one comparison, which a list of codes is not. */
 export const STATUS = {
@@ -85,7 +74,7 @@ export const HELD = { held: 0, replayed: 1, discarded: 2 } as const satisfies Re
 const wordsOf = <T extends string>(codes: Record<T, number>): ReadonlyMap<number, T> =>
   new Map(Object.entries<number>(codes).map(([word, code]) => [code, word as T]));
 
-const tags = wordsOf(TAG);
+const orders = wordsOf(ORDER);
 const statuses = wordsOf(STATUS);
 const states = wordsOf(STATE);
 const outcomes = wordsOf(OUTCOME);
@@ -97,11 +86,32 @@ function word<T extends string>(words: ReadonlyMap<number, T>, code: number): T 
   return found;
 }
 
-export const tagWord = (code: number): LaneTag => word(tags, code);
+export const orderCode = (order: LaneOrder | null): number => ORDER[order ?? "none"];
+export function orderWord(code: number): LaneOrder | null {
+  const order = word(orders, code);
+  return order === "none" ? null : order;
+}
+
 export const statusWord = (code: number): LaneStatus => word(statuses, code);
 export const stateWord = (code: number): EventState => word(states, code);
 export const outcomeWord = (code: number | null): Outcome | null => (code === null ? null : word(outcomes, code));
 export const heldWord = (code: number): QuarantineRecord["state"] => word(helds, code);
+
+/** A tenant as rows have it: null would be unequal to itself in a unique index. */
+export const tenantText = (tenant: string | null): string => tenant ?? "";
+export const tenantOf = (text: string): string | null => (text === "" ? null : text);
+
+/** The id of an event that is a digest is half as long as bytes. */
+const DIGEST = /^[0-9a-f]{64}$/;
+
+/** An id as rows have it. */
+export function idValue(id: string): string | Buffer {
+  return DIGEST.test(id) ? Buffer.from(id, "hex") : id;
+}
+
+export function idText(value: string | Buffer | null): string | null {
+  return typeof value === "object" && value !== null ? value.toString("hex") : value;
+}
 
 // Which schema an inbox has, which one this version has, and what lies between: one rule for all databases.
 

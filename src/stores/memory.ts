@@ -25,7 +25,7 @@ import {
 } from "./memory/reading.ts";
 import {
   createMemoryState,
-  laneByKey,
+  laneByRef,
   laneRecord,
   MemoryLanes,
   type MemoryState,
@@ -68,7 +68,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
     findQuarantined: (query) => inLanes(() => findQuarantinedInMemory(state, query)),
     lane: (ref) =>
       inLanes(() => {
-        const lane = typeof ref === "number" ? state.lanes.get(ref) : laneByKey(state, ref);
+        const lane = laneByRef(state, ref);
         return lane === undefined ? null : laneRecord(lane);
       }),
     bodies: (events, maxBytes) => inLanes(() => bodiesInMemory(state, events, maxBytes)),

@@ -1,10 +1,8 @@
 /** The inbox in Postgres: durable, for many processes on many machines. */
 
 import { SetupError } from "../errors.ts";
-import { isOfSource } from "../inbox/lane-key.ts";
 import type { InboxStore, LeaseRef, Turn, TurnResult } from "../inbox/store.ts";
 import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts";
-import { withStoredTypes } from "./postgres/batch.ts";
 import { refuseControl } from "./postgres/effect-connection.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
@@ -119,15 +117,12 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
     findQuarantined: (query) => reading((inbox) => inbox.read((session) => findQuarantineRows(session, query))),
     bodies: (events, maxBytes) => reading((inbox) => inbox.read((session) => readBodies(session, events, maxBytes))),
     quarantined: (id) => reading((inbox) => inbox.read((session) => readQuarantinedRow(session, id))),
-    lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, inbox.names.on(session), ref))),
+    lane: (ref) => reading((inbox) => inbox.transaction((session) => readLane(session, ref))),
     act: (request, by) => reading((inbox) => actOnRows(inbox, request, by)),
     audit: (limit) => reading((inbox) => inbox.read((session) => readAuditRows(session, limit))),
     stats: () => reading((inbox) => inbox.read(readTallyRows)),
     prune: (policy) => reading((inbox) => pruneRows(inbox, policy)),
-    export: (after, limit) =>
-      reading((inbox) =>
-        inbox.transaction((session) => exportLaneRows(session, inbox.names.on(session), after, limit)),
-      ),
+    export: (after, limit) => reading((inbox) => inbox.transaction((session) => exportLaneRows(session, after, limit))),
     import: (page) => reading((inbox) => importLaneRows(inbox, page)),
     admit: (entries) => reading((inbox) => inbox.transaction((session) => admitRows(session, entries))),
     changeNotes: (names, change) =>
@@ -165,9 +160,7 @@ async function step(opened: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
   });
 }
 
-async function stepInTransactions({ inbox, effects }: Opened, given: Turn<PgClient>): Promise<TurnResult> {
-  const isPlain = given.accepts.every(({ lane }) => !isOfSource(lane.tag));
-  const turn = isPlain ? given : await withStoredTypes(inbox, given);
+async function stepInTransactions({ inbox, effects }: Opened, turn: Turn<PgClient>): Promise<TurnResult> {
   const answered = await effects.run(turn);
   const result = await runBatchCarefully(inbox, turn, answered);
   effects.passed(turn, answered);

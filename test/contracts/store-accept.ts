@@ -4,22 +4,24 @@ import { bytes, type ContractCase, hex, it, needing, sequences, sha256Of } from 
 
 /** Keys that a careless store would confuse, because it joins, folds or truncates them. */
 const AWKWARD_KEYS: readonly LaneKey[] = [
-  { apiClientId: "a", tag: "outbound", messageId: "bc" },
-  { apiClientId: "ab", tag: "outbound", messageId: "c" },
-  { apiClientId: "a", tag: "inbound", messageId: "bc" },
-  { apiClientId: "", tag: "unlaned", messageId: "bc" },
-  { apiClientId: "a", tag: "outbound", messageId: "BC" },
-  { apiClientId: "a", tag: "outbound", messageId: "bc " },
-  { apiClientId: "a", tag: "outbound", messageId: "bc\u0000" },
-  { apiClientId: "a", tag: "outbound", messageId: "bc\u0000d" },
-  { apiClientId: "a", tag: "outbound", messageId: 'b","c' },
-  { apiClientId: 'a","b', tag: "outbound", messageId: "c" },
-  { apiClientId: "a:b|c/d%2e", tag: "outbound", messageId: "e'--\n\t\\" },
-  { apiClientId: "a", tag: "outbound", messageId: "😀" },
-  { apiClientId: "a", tag: "outbound", messageId: "😁" },
-  { apiClientId: "a", tag: "outbound", messageId: "\u00e9" },
-  { apiClientId: "a", tag: "outbound", messageId: "e\u0301" },
-  { apiClientId: "a", tag: "outbound", messageId: "x".repeat(512) },
+  ...[
+    ["a", "bc"],
+    ["ab", "c"],
+    ["a", "BC"],
+    ["a", "bc "],
+    ["a", "bc\u0000"],
+    ["a", "bc\u0000d"],
+    ["a", 'b","c'],
+    ['a","b', "c"],
+    ["a:b|c/d%2e", "e'--\n\t\\"],
+    ["a", "😀"],
+    ["a", "😁"],
+    ["a", "\u00e9"],
+    ["a", "e\u0301"],
+    ["a", "x".repeat(512)],
+    [null, "bc"],
+  ].map(([tenant = null, name = ""]) => ({ source: "service", tenant, name: name ?? "", order: "sequence" as const })),
+  { source: "services", tenant: "a", name: "bc", order: "sequence" },
 ];
 
 export const acceptCases: readonly ContractCase[] = [
@@ -60,6 +62,47 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect(again.accepted.map((a) => a.outcome)).toEqual(AWKWARD_KEYS.map(() => "duplicate"));
     bench.expect((await bench.claim()).map((lease) => lease.key)).toEqual(AWKWARD_KEYS);
   }),
+  it("keeps own ids apart in the same way, and a digest from a text of its bytes (I1)", async (bench) => {
+    const ids = [...AWKWARD_KEYS.map(({ name }) => name ?? ""), "ab".repeat(32), "AB".repeat(32), "\u00ab".repeat(32)];
+    const keys = [...new Set(ids)].map((ownId) => ({ ownId, lane: { order: null } }));
+    const events = [...keys, { ownId: "bc", lane: { order: null, tenant: null } }].map((wish) => bench.event(0, wish));
+    const { accepted } = await bench.accept(...events);
+    bench.expect(accepted.map((a) => a.outcome)).toEqual(events.map(() => "accepted"));
+    bench.expect((await bench.find()).map(({ ownId }) => ownId)).toEqual(events.map(({ ownId }) => ownId));
+    const again = await bench.accept(...events);
+    bench.expect(again.accepted.map((a) => a.outcome)).toEqual(events.map(() => "duplicate"));
+    for (const { ownId = "", lane } of events) {
+      const { source, tenant } = lane;
+      const found = await bench.store.lane({ source, tenant, id: ownId });
+      bench.expect(found?.events.map((event) => [event.ownId, event.lane.tenant])).toEqual([[ownId, tenant]]);
+    }
+  }),
+  it("knows an event by its own id, source and tenant, whatever its lane, order and type (I1)", async (bench) => {
+    const wish = (lane: Partial<LaneKey>, more = {}) =>
+      bench.event(1, { gapWaitMs: 0, ownId: "evt_1", lane: { source: "billing", ...lane }, ...more });
+    const lanes: readonly Partial<LaneKey>[] = [
+      { name: "sub_1", order: "position" },
+      { name: "sub_2", order: "position" },
+      { name: "sub_1", order: "arrival" },
+      { order: null },
+    ];
+    for (const first of lanes) {
+      const owner = { tenant: JSON.stringify(first) };
+      const { accepted } = await bench.accept(wish({ ...first, ...owner }));
+      const [event] = accepted.map((one) => (one.outcome === "accepted" ? one : null));
+      const repeats = lanes.map((lane) => wish({ ...lane, ...owner }, { eventType: "another" }));
+      const answers = [await bench.accept(...repeats), ...(await Promise.all(repeats.map((one) => bench.accept(one))))];
+      for (const answer of answers.flatMap((result) => result.accepted))
+        bench.expect(answer).toMatchObject({ outcome: "duplicate", event: event?.event, lane: event?.lane });
+      await bench.settle(...(await bench.claim()).map((lease) => bench.complete(lease)));
+      bench
+        .expect((await bench.accept(...repeats)).accepted.map(({ outcome }) => outcome))
+        .toEqual(Array(4).fill("duplicate"));
+    }
+    bench.expect((await bench.find()).map(({ duplicates }) => duplicates)).toEqual([12, 12, 12, 12]);
+    bench.expect((await bench.store.findLanes({ limit: 9 })).items.length).toBe(4);
+    bench.expect(await bench.claim()).toEqual([]);
+  }),
   it("treats two types at one sequence, and types with the same beginning, as different events (I1)", async (bench) => {
     const types = ["message.sent", "message.sent ", "message.delivery", "Message.sent", "m\u0000"];
     const { accepted } = await bench.accept(...types.map((eventType) => bench.event(1, { eventType })));
@@ -80,14 +123,14 @@ export const acceptCases: readonly ContractCase[] = [
     const [before, outcome, after] = accepted.map((a) => a.outcome);
     bench.expect([before, after]).toEqual(["accepted", "accepted"]);
     const stored = outcome === "failed" ? ["before", "after"] : ["before", long, "after"];
-    bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(stored);
+    bench.expect((await bench.find()).map((event) => event.lane.name)).toEqual(stored);
   }),
   it("assigns ids that grow in the order of acceptance", async (bench) => {
     await bench.accept(bench.of("b", 1), bench.of("a", 1));
     await bench.accept(bench.of("c", 1));
     const ids = (await bench.find({ order: "oldest" })).map((event) => event.id);
     bench.expect(ids).toEqual(ids.toSorted((a, b) => a - b));
-    bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(["b", "a", "c"]);
+    bench.expect((await bench.find()).map((event) => event.lane.name)).toEqual(["b", "a", "c"]);
   }),
   it("answers a duplicate inside a batch and across batches, and keeps one row (I1, RCV-6)", async (bench) => {
     const event = bench.event(1);

@@ -5,25 +5,24 @@ import { type Bench, type ContractCase, DAY, it, needing } from "./store-bench.t
 
 type Change = Partial<Omit<NewEvent, "lane">> & { readonly lane?: Partial<LaneKey> };
 
-const MESSAGE: Change = { lane: { apiClientId: "client", tag: "outbound", messageId: "m" }, sequence: 1 };
+const MESSAGE: Change = { lane: { source: "service", tenant: "client", order: "sequence", name: "m" }, sequence: 1 };
 const OF_SOURCE: Change = {
-  lane: { apiClientId: "billing", tag: "position", messageId: "sub_1" },
-  ...{ identity: "evt_1", sequence: 5, eventType: "invoice.paid" },
+  lane: { source: "billing", tenant: "a", order: "position", name: "sub_1" },
+  ...{ ownId: "evt_1", sequence: 5, eventType: "invoice.paid" },
 };
 
 /** What differs, the event, its change, and whether the two share a lane. */
 const EVENTS: readonly (readonly [part: string, event: Change, change: Change, lanes: 1 | 2])[] = [
-  ["the client", MESSAGE, { lane: { apiClientId: "other" } }, 2],
-  ["the kind of lane", MESSAGE, { lane: { tag: "inbound" } }, 2],
-  ["the message", MESSAGE, { lane: { messageId: "n" } }, 2],
+  ["the tenant of a message", MESSAGE, { lane: { tenant: "other" } }, 2],
+  ["the source of a message", MESSAGE, { lane: { source: "another" } }, 2],
+  ["the message", MESSAGE, { lane: { name: "n" } }, 2],
   ["the sequence", MESSAGE, { sequence: 2 }, 1],
   ["the type", MESSAGE, { eventType: "message.delivery" }, 1],
-  ["the entry", OF_SOURCE, { lane: { apiClientId: "code" } }, 2],
-  ["the tenant", OF_SOURCE, { lane: { apiClientId: "billing:tenant" } }, 2],
-  ["the order", OF_SOURCE, { lane: { tag: "arrival" }, sequence: 0 }, 2],
-  ["the lane", OF_SOURCE, { lane: { messageId: "sub_2" } }, 2],
-  ["the identity", OF_SOURCE, { identity: "evt_2" }, 1],
-  ["the identity of an event by itself", { lane: { tag: "single" } }, { lane: { messageId: "n" } }, 2],
+  ["the source", OF_SOURCE, { lane: { source: "code" } }, 2],
+  ["the tenant", OF_SOURCE, { lane: { tenant: "b" } }, 2],
+  ["the tenant, which one has not", OF_SOURCE, { lane: { tenant: null } }, 2],
+  ["the own id", OF_SOURCE, { ownId: "evt_2" }, 1],
+  ["the own id of an event by itself", { lane: { order: null } }, { lane: { name: "n" } }, 2],
 ];
 
 const eventCases = EVENTS.flatMap(([part, event, change, lanes]) =>

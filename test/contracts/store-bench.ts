@@ -96,6 +96,14 @@ const MINUTE = 60_000;
 
 const FAILURE: Failure = { code: "handler_failed", message: "It failed.", durationMs: 5 };
 
+/** Whose events they are by default. */
+const OWNER = { source: "service", tenant: "client" } as const;
+
+/** The name of an event's lane, or its own id if it is alone there. */
+export function nameOf({ key, ownId }: Pick<Lease, "key" | "ownId">): string {
+  return key.name ?? ownId ?? "";
+}
+
 let openings = 0;
 
 /** An event with its body. */
@@ -173,31 +181,33 @@ export class Bench {
     await this.place.dispose();
   }
 
-  /** An event, by default of message `m` and with a gap wait of 90 s. */
+  /** An event, by default of message `m` and with a gap wait of 90 s. One that is alone in its lane has the lane's name as its own id. */
   event(sequence: number, wish: EventWish = {}): NewEvent {
     const { lane, note, ...rest } = wish;
-    const key: LaneKey = { apiClientId: "client", tag: "outbound", messageId: "m", ...lane };
+    const given: LaneKey = { ...OWNER, name: "m", order: "sequence", ...lane };
+    const isAlone = given.order === null;
     const eventType = wish.eventType ?? "message.sent";
     const raw = wish.raw ?? bytes(JSON.stringify({ note: note ?? "" }));
     const now = this.clock.now();
     return {
       ...{ sequence, eventType, occurredAt: now, signedAt: now, gapWaitMs: 90_000 },
       ...{ digest: sha256Of(raw), trace: null, peer: null, externalReference: null },
+      ...(isAlone && { ownId: given.name ?? "m" }),
       ...rest,
-      lane: key,
+      lane: isAlone ? { ...given, name: null } : given,
       raw,
     };
   }
 
   /** An event of another message. */
-  of(messageId: string, sequence: number, wish: EventWish = {}): NewEvent {
-    return this.event(sequence, { ...wish, lane: { ...wish.lane, messageId } });
+  of(name: string, sequence: number, wish: EventWish = {}): NewEvent {
+    return this.event(sequence, { ...wish, lane: { ...wish.lane, name } });
   }
 
   quarantine(text: string, wish: Partial<NewQuarantine> = {}): NewQuarantine {
     const raw = wish.raw ?? bytes(text);
     const standard = { reason: "invalid_json", slot: "current", signer: "signer-1", scope: "delivery", trace: null };
-    return { ...standard, signedAt: this.clock.now(), digest: sha256Of(raw), ...wish, raw };
+    return { ...OWNER, ...standard, signedAt: this.clock.now(), digest: sha256Of(raw), ...wish, raw };
   }
 
   /** Runs one batch, which by default claims nothing. */
@@ -300,8 +310,10 @@ export class Bench {
     return this.store.act(act, "operator");
   }
 
-  async lane(messageId = "m", key: Partial<LaneKey> = {}): Promise<LaneRecord> {
-    const lane = await this.store.lane({ apiClientId: "client", tag: "outbound", ...key, messageId });
+  /** @param name - of the lane, or the own id of the event that is alone in it */
+  async lane(name = "m", key: Partial<LaneKey> = {}): Promise<LaneRecord> {
+    const { source, tenant, order } = { ...OWNER, order: "sequence" as const, ...key };
+    const lane = await this.store.lane(order === null ? { source, tenant, id: name } : { source, tenant, name, order });
     if (lane === null) throw new Error("There is no such lane.");
     return lane;
   }
@@ -325,8 +337,8 @@ export class Bench {
   }
 
   /** The event with this sequence in message `m`. */
-  async at(sequence: number, messageId = "m"): Promise<WholeEvent> {
-    const { events } = await this.lane(messageId);
+  async at(sequence: number, name = "m"): Promise<WholeEvent> {
+    const { events } = await this.lane(name);
     return this.only(await this.withBodies(events.filter((event) => event.sequence === sequence)));
   }
 }

@@ -1,7 +1,7 @@
 /** The store contract on leases: which lanes are claimed, in which order, and what happens to a lease that expires. */
 import { FRESH_MS } from "../../src/inbox/gap.ts";
 import { ENDED_PER_CLAIM } from "../../src/inbox/store-rules.ts";
-import { type Bench, bytes, type ContractCase, hex, it, needing, sequences } from "./store-bench.ts";
+import { type Bench, bytes, type ContractCase, hex, it, nameOf, needing, sequences } from "./store-bench.ts";
 
 // Claims: which lanes, in which order, and what an accepted event's lease depends on.
 
@@ -31,7 +31,7 @@ export const claimCases: readonly ContractCase[] = [
     await bench.clock.advance(88_000);
     await bench.accept(bench.of("d", 1));
     const claims: string[][] = [];
-    for (const limit of [2, 2, 2]) claims.push((await bench.claim({ limit })).map((lease) => lease.key.messageId));
+    for (const limit of [2, 2, 2]) claims.push((await bench.claim({ limit })).map(nameOf));
     bench.expect(claims).toEqual([["b", "a"], ["c", "waits"], ["d"]]);
   }),
   it("keeps a ready lane's place when more events arrive for it", async (bench) => {
@@ -40,7 +40,7 @@ export const claimCases: readonly ContractCase[] = [
     await bench.accept(bench.of("second", 1));
     await bench.clock.advance(1_000);
     await bench.accept(bench.of("first", 2));
-    bench.expect(await bench.claimOne({ limit: 1 })).toMatchObject({ key: { messageId: "first" }, sequence: 1 });
+    bench.expect(await bench.claimOne({ limit: 1 })).toMatchObject({ key: { name: "first" }, sequence: 1 });
   }),
   it("gives a lane to one worker at a time, and a new token to each lease (I3)", async (bench) => {
     await bench.accept(bench.event(1), bench.event(2));
@@ -53,11 +53,11 @@ export const claimCases: readonly ContractCase[] = [
   it("does not delay a lane by others that wait, fail or are blocked (I9)", async (bench) => {
     await bench.accept(bench.of("gap", 5), bench.of("backoff", 1), bench.of("blocked", 1), bench.of("leased", 1));
     for (const lease of await bench.claim()) {
-      if (lease.key.messageId === "backoff") await bench.settle(bench.retry(lease, 600_000));
-      if (lease.key.messageId === "blocked") await bench.settle(bench.dead(lease, "block"));
+      if (lease.key.name === "backoff") await bench.settle(bench.retry(lease, 600_000));
+      if (lease.key.name === "blocked") await bench.settle(bench.dead(lease, "block"));
     }
     await bench.accept(...["gap", "backoff", "blocked", "leased"].map((id) => bench.of(id, 6)), bench.of("free", 1));
-    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["free"]);
+    bench.expect((await bench.claim()).map(nameOf)).toEqual(["free"]);
   }),
   it("returns when a lane is due next: never for idle and blocked ones", async (bench) => {
     bench.expect(await bench.store.nextDue()).toBe(null);
@@ -77,8 +77,8 @@ export const claimCases: readonly ContractCase[] = [
     const accepts = [bench.of("gap", 2), bench.of("a", 1), bench.of("a", 2), bench.of("b", 1), bench.of("c", 1)];
     const { leases } = await bench.step({ accepts, claim: { limit: 2 } });
     bench.expect(leases).toMatchObject([
-      { key: { messageId: "a" }, sequence: 1, acceptIndex: 1, attempt: 1 },
-      { key: { messageId: "b" }, sequence: 1, acceptIndex: 3, attempt: 1 },
+      { key: { name: "a" }, sequence: 1, acceptIndex: 1, attempt: 1 },
+      { key: { name: "b" }, sequence: 1, acceptIndex: 3, attempt: 1 },
     ]);
     bench.expect((await bench.lane("c")).status).toBe("ready");
     bench.expect(sequences(await bench.claim())).toEqual([1]);
@@ -90,7 +90,7 @@ export const claimCases: readonly ContractCase[] = [
   it("serves lanes that were due before the events it accepts", async (bench) => {
     await bench.accept(bench.of("old", 1));
     const { leases } = await bench.step({ accepts: [bench.of("new", 1)], claim: { limit: 1 } });
-    bench.expect(leases).toMatchObject([{ key: { messageId: "old" }, acceptIndex: null }]);
+    bench.expect(leases).toMatchObject([{ key: { name: "old" }, acceptIndex: null }]);
   }),
   it("leases no duplicate", async (bench) => {
     const event = bench.event(1);
@@ -105,7 +105,7 @@ export const claimCases: readonly ContractCase[] = [
     const accepts = [bench.of("c", 1), bench.of("a", 1)];
     const { leases } = await bench.step({ accepts, claim: { limit: 5, lane } });
     bench.expect(leases).toMatchObject([{ lane, sequence: 1 }]);
-    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["b", "c"]);
+    bench.expect((await bench.claim()).map(nameOf)).toEqual(["b", "c"]);
   }),
   it("claims nothing with limit 0", async (bench) => {
     await bench.accept(bench.event(1));
@@ -115,19 +115,19 @@ export const claimCases: readonly ContractCase[] = [
   it("claims no more once the claimed bodies have maxBytes, whichever way, and at least one of any size", async (bench) => {
     const raw = (id: string) => bytes(JSON.stringify({ id, text: "x".repeat(10_000) }));
     const large = (id: string) => bench.of(id, 1, { raw: raw(id) });
-    const claimed = async (maxBytes: number) => (await bench.claim({ maxBytes })).map(({ key }) => key.messageId);
+    const claimed = async (maxBytes: number) => (await bench.claim({ maxBytes })).map(nameOf);
     await bench.accept(...["a", "b", "c", "d", "e"].map(large));
     const size = raw("a").byteLength;
     bench.expect(await claimed(1)).toEqual(["a"]);
     bench.expect(await claimed(size + 1)).toEqual(["b", "c"]);
     const { leases } = await bench.step({ accepts: [large("f")], claim: { limit: 5, maxBytes: 2 * size } });
-    bench.expect(leases.map(({ key, raw: { byteLength } }) => [key.messageId, byteLength])).toEqual([
+    bench.expect(leases.map(({ key, raw: { byteLength } }) => [key.name, byteLength])).toEqual([
       ["d", size],
       ["e", size],
     ]);
     bench.expect(await claimed(2 * size)).toEqual(["f"]);
     const fresh = await bench.step({ accepts: ["g", "h", "i"].map(large), claim: { limit: 5, maxBytes: size + 1 } });
-    bench.expect(fresh.leases.map(({ key }) => key.messageId)).toEqual(["g", "h"]);
+    bench.expect(fresh.leases.map(nameOf)).toEqual(["g", "h"]);
     bench.expect([await claimed(1), await claimed(1)]).toEqual([["i"], []]);
   }),
   it("counts the bodies of events that used up their attempts towards maxBytes, and those of untaken ones not", async (bench) => {
@@ -135,12 +135,12 @@ export const claimCases: readonly ContractCase[] = [
     await bench.accept(...["a", "b", "c"].map((id) => bench.of(id, 1, { raw })));
     for (const lease of await bench.claim()) await bench.settle(bench.retry(lease, 0));
     const retired = await bench.step({ claim: { limit: 5, maxAttempts: 1, maxBytes: raw.byteLength + 1 } });
-    bench.expect(retired.retired.map(({ lane }) => lane.messageId)).toEqual(["a", "b"]);
+    bench.expect(retired.retired.map(({ lane }) => lane.name)).toEqual(["a", "b"]);
     await bench.accept(bench.of("d", 1, { raw, eventType: "message.read" }), bench.of("e", 1, { raw }));
     const takes = (_lane: unknown, type: string) => type !== "message.read";
     const { untaken, leases } = await bench.step({ claim: { limit: 5, maxBytes: raw.byteLength + 1, takes } });
-    bench.expect(untaken.map(({ key }) => key.messageId)).toEqual(["d"]);
-    bench.expect(leases.map(({ key }) => key.messageId)).toEqual(["c", "e"]);
+    bench.expect(untaken.map(nameOf)).toEqual(["d"]);
+    bench.expect(leases.map(nameOf)).toEqual(["c", "e"]);
   }),
   it("settles, accepts and claims in one turn", async (bench) => {
     await bench.accept(bench.of("a", 1), bench.of("a", 2), bench.of("b", 1));
@@ -149,8 +149,8 @@ export const claimCases: readonly ContractCase[] = [
     const result = await bench.step({ settles, accepts: [bench.of("c", 1)], claim: { limit: 5 } });
     bench.expect(result.settled).toEqual([{ status: "settled" }, { status: "settled" }]);
     bench.expect(result.leases).toMatchObject([
-      { key: { messageId: "a" }, sequence: 2, acceptIndex: null },
-      { key: { messageId: "c" }, sequence: 1, acceptIndex: 0 },
+      { key: { name: "a" }, sequence: 2, acceptIndex: null },
+      { key: { name: "c" }, sequence: 1, acceptIndex: 0 },
     ]);
   }),
 ];
@@ -187,8 +187,8 @@ export const recoveryCases: readonly ContractCase[] = [
     const due = await bench.step({ accepts: [bench.of("a", 1)], claim: { limit: 5 } });
     bench.expect(due).toMatchObject({ leases: [], accepted: [{ outcome: "accepted" }], recoveryDue: true });
     const recovering = await bench.step({ accepts: [bench.of("b", 1)], claim: RECOVER });
-    bench.expect(recovering.leases).toMatchObject([{ key: { messageId: "m" } }]);
-    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["a", "b"]);
+    bench.expect(recovering.leases).toMatchObject([{ key: { name: "m" } }]);
+    bench.expect((await bench.claim()).map(nameOf)).toEqual(["a", "b"]);
   }),
   it("recovers the leased event even if an earlier one arrived meanwhile (I4)", async (bench) => {
     await bench.accept(bench.event(3, { gapWaitMs: 0 }));
@@ -218,7 +218,7 @@ export const recoveryCases: readonly ContractCase[] = [
   }),
   it("erases the event of an expired lease, whose holder can no longer settle it (I3, I5)", async (bench) => {
     const lease = await expire(bench);
-    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 1 });
+    bench.expect(await bench.act({ kind: "erase", subject: { id: "m" } })).toEqual({ ok: true, count: 1 });
     bench.expect(await bench.settle(bench.complete(lease))).toEqual(["lost"]);
     bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", attempts: 1, raw: null });
     bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null });
@@ -244,7 +244,7 @@ export const recoveryCases: readonly ContractCase[] = [
       bench.expect(await bench.act(request)).toEqual({ ok: false, reason: "in_progress" });
       bench.store = await bench.another();
       bench.expect(await bench.act(request)).toMatchObject({ ok: true });
-      bench.expect(await bench.act({ kind: "erase", subject: { messageId: "erased" } })).toMatchObject({ ok: true });
+      bench.expect(await bench.act({ kind: "erase", subject: { id: "erased" } })).toMatchObject({ ok: true });
     }),
   ]),
   it("lets the holder of an expired lease settle or renew it until another process recovers it (I3)", async (bench) => {
@@ -262,7 +262,7 @@ export const recoveryCases: readonly ContractCase[] = [
     await expire(bench, "third");
     const result = await bench.step({ claim: { ...RECOVER, maxAttempts: 1 } });
     bench.expect(result.leases).toEqual([]);
-    bench.expect(result.retired.map((event) => event.lane.messageId)).toEqual(["m", "other", "third"]);
+    bench.expect(result.retired.map((event) => event.lane.name)).toEqual(["m", "other", "third"]);
     bench
       .expect(result.retired)
       .toMatchObject([
@@ -345,7 +345,7 @@ export const recoveryCases: readonly ContractCase[] = [
       for (let turn = 0; turn < 6; turn++) {
         bench.store = turn % 2 === 0 ? first : second;
         const leases = await bench.claim({ limit: 4 });
-        seen.push(...leases.map((lease) => lease.key.messageId));
+        seen.push(...leases.map(nameOf));
         if (turn % 3 === 0) await bench.settle(...leases.map((lease) => bench.complete(lease)));
       }
       bench.expect(seen.toSorted()).toEqual(ids.toSorted());
@@ -363,7 +363,7 @@ async function oldAndFresh(bench: Bench): Promise<void> {
 }
 
 async function namesOf(bench: Bench, request: Parameters<Bench["claim"]>[0]): Promise<readonly string[]> {
-  return (await bench.claim(request)).map(({ key }) => key.messageId).toSorted();
+  return (await bench.claim(request)).map(nameOf).toSorted();
 }
 
 export const priorityCases: readonly ContractCase[] = [
@@ -424,6 +424,6 @@ export const priorityCases: readonly ContractCase[] = [
     await bench.accept(bench.of("fresh", 1));
     const settles = running.map((lease) => bench.complete(lease));
     const { leases } = await bench.step({ settles, claim: { limit: 2, fresh: 1 } });
-    bench.expect(leases.map(({ key }) => key.messageId).toSorted()).toEqual(["fresh", "long 1"]);
+    bench.expect(leases.map(nameOf).toSorted()).toEqual(["fresh", "long 1"]);
   }),
 ];

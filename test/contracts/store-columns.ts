@@ -1,12 +1,12 @@
 /** The store contract on what a row holds: each optional column alone, on each way into the inbox, out of a lease, and back. */
 import { copyOpen } from "../../src/inbox/copy.ts";
-import type { EventRecord, LaneTag, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
+import type { EventRecord, LaneOrder, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type { Effect, Lease } from "../../src/inbox/store.ts";
 import { type Bench, bytes, type ContractCase, hex, it, needing, type WholeEvent } from "./store-bench.ts";
 import { beside } from "./store-copy.ts";
 
 const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-type Column = readonly [what: string, tag: LaneTag, wish: Partial<NewEvent>];
+type Column = readonly [what: string, order: LaneOrder | null, wish: Partial<NewEvent>];
 
 const EACH = {
   nothing: {},
@@ -20,67 +20,70 @@ const EACH = {
   "an unsigned time": { untimed: true },
 } as const satisfies Readonly<Record<string, Partial<NewEvent>>>;
 
-const columns = (tag: LaneTag, ...names: readonly (keyof typeof EACH)[]): readonly Column[] =>
-  names.map((name) => [name, tag, EACH[name]]);
+const columns = (order: LaneOrder | null, ...names: readonly (keyof typeof EACH)[]): readonly Column[] =>
+  names.map((name) => [name, order, EACH[name]]);
 
 /** One column differs from what most events have. Headers and unsigned times are in lanes of other sources alone. */
 const COLUMNS: readonly Column[] = [
-  ...columns("outbound", "nothing", "a trace", "a number", "a reference", "when it happened", "when it was signed"),
-  ...columns("outbound", "a type"),
-  ...columns("single", "nothing", "a trace", "a reference", "headers", "an unsigned time"),
+  ...columns("sequence", "nothing", "a trace", "a number", "a reference", "when it happened", "when it was signed"),
+  ...columns("sequence", "a type"),
+  ...columns(null, "nothing", "a trace", "a reference", "headers", "an unsigned time"),
   ...columns("position", "nothing", "a trace", "when it happened", "a type", "headers", "an unsigned time"),
   ...columns("arrival", "nothing", "headers", "an unsigned time"),
 ];
 
 /** The event of a column, in a lane of its own, of one of two clients. `place` is its sequence, or its position. */
-function eventOf(bench: Bench, [what, tag, wish]: Column, place = 1, note = "second"): NewEvent {
-  const isEven = COLUMNS.findIndex((column) => column[0] === what && column[1] === tag) % 2 === 0;
-  const isShared = tag === "position" || tag === "arrival";
-  const rest = { gapWaitMs: 0, ...(isShared && { identity: `${what} ${place}` }), ...wish };
-  const sequence = tag === "outbound" || tag === "position" ? place : 0;
-  const raw = bytes(JSON.stringify({ what, tag, note }));
-  return bench.event(sequence, { ...rest, lane: { apiClientId: isEven ? "c:a" : "c:b", tag, messageId: what }, raw });
+function eventOf(bench: Bench, [what, order, wish]: Column, place = 1, note = "second"): NewEvent {
+  const isEven = COLUMNS.findIndex((column) => column[0] === what && column[1] === order) % 2 === 0;
+  const isShared = order === "position" || order === "arrival";
+  const rest = { gapWaitMs: 0, ...(isShared && { ownId: `${order} ${what} ${place}` }), ...wish };
+  const sequence = order === "sequence" || order === "position" ? place : 0;
+  const raw = bytes(JSON.stringify({ what, order, note }));
+  return bench.event(sequence, { ...rest, lane: { source: "c", tenant: isEven ? "a" : "b", order, name: what }, raw });
 }
 
 /** What is stored of an event. */
 function wanted(event: NewEvent) {
-  const { lane, identity = null, sequence, untimed = false, head = null, digest, raw, ...facts } = event;
+  const { lane, ownId = null, sequence, untimed = false, head = null, digest, raw, ...facts } = event;
   const { eventType, occurredAt, signedAt, trace, peer, externalReference } = facts;
-  const place = lane.tag === "arrival" ? "its id" : lane.tag === "position" ? sequence * 1_000 : sequence;
+  const place = lane.order === "arrival" ? "its id" : lane.order === "position" ? sequence * 1_000 : sequence;
   return {
-    ...{ lane, identity, place, eventType, occurredAt, signedAt, untimed, trace, peer, externalReference, head },
+    ...{ lane, ownId, place, eventType, occurredAt, signedAt, untimed, trace, peer, externalReference, head },
     ...{ digest: hex(digest), raw: hex(raw) },
   };
 }
 
 const placeOf = ({ lane, sequence, id }: Pick<WholeEvent, "lane" | "sequence" | "id">) =>
-  lane.tag === "arrival" && sequence === id ? "its id" : sequence;
+  lane.order === "arrival" && sequence === id ? "its id" : sequence;
 
 /** What a store holds of the event that came last into its lane. */
-async function stored(bench: Bench, { lane: key }: NewEvent) {
-  const { events, peer, externalReference } = await bench.lane(key.messageId, key);
+async function stored(bench: Bench, { lane: key, ownId }: NewEvent) {
+  const { events, peer, externalReference } = await bench.lane(key.name ?? ownId, key);
   const [event] = await bench.withBodies(events.slice(-1));
   if (event === undefined) throw new Error("The event is not there.");
-  const { lane, identity, eventType, occurredAt, signedAt, untimed, trace, head, digest, raw, ...rest } = event;
-  const facts = { lane, identity, place: placeOf(event), eventType, occurredAt, signedAt, untimed, trace };
+  const { lane, eventType, occurredAt, signedAt, untimed, trace, head, digest, raw, ...rest } = event;
+  const facts = { lane, ownId: event.ownId, place: placeOf(event), eventType, occurredAt, signedAt, untimed, trace };
   return { rest, facts: { ...facts, peer, externalReference, head, digest: hex(digest), raw: hex(raw) } };
 }
 
 /** What a handler gets. */
 function leased({ key: lane, event: id, sequence, ...lease }: Lease) {
-  const { identity, eventType, signedAt, trace, head, raw } = lease;
-  return { lane, identity, place: placeOf({ lane, sequence, id }), eventType, signedAt, trace, head, raw: hex(raw) };
+  const { ownId, eventType, signedAt, trace, head, raw } = lease;
+  return { lane, ownId, place: placeOf({ lane, sequence, id }), eventType, signedAt, trace, head, raw: hex(raw) };
 }
 
 function expectLease(bench: Bench, lease: Lease, event: NewEvent): void {
-  const { lane, identity, place, eventType, signedAt, trace, head, raw } = wanted(event);
-  bench.expect(leased(lease)).toEqual({ lane, identity, place, eventType, signedAt, trace, head, raw });
+  const { lane, ownId, place, eventType, signedAt, trace, head, raw } = wanted(event);
+  bench.expect(leased(lease)).toEqual({ lane, ownId, place, eventType, signedAt, trace, head, raw });
 }
 
-/** Names that a store knows already go another way than new ones. */
+/** Most inboxes have the tenants and types of an event already. */
 async function warm(bench: Bench): Promise<void> {
-  const wishes = ["c:a", "c:b"].flatMap((apiClientId) =>
-    ["message.sent", "message.failed"].map((eventType) => ({ eventType, lane: { apiClientId, messageId: eventType } })),
+  const wishes = ["a", "b"].flatMap((tenant) =>
+    ["message.sent", "message.failed"].map((eventType) => ({
+      eventType,
+      lane: { source: "c", tenant, name: eventType },
+    })),
   );
   await bench.accept(...wishes.map((wish) => bench.event(1, wish)));
   for (const lease of await bench.claim()) await bench.settle(bench.complete(lease));
@@ -246,22 +249,67 @@ const QUARANTINED: readonly Partial<NewQuarantine>[] = [
   { head: '{"x-type":"push"}' },
   { untimed: true },
   { slot: "previous" },
-  { scope: "source:billing:a" },
+  { source: "billing", tenant: "a" },
+  { tenant: null },
+  { scope: "inbound" },
   { signer: "another" },
   { reason: "source_failed" },
 ];
 
+/** As long as `isIdText` allows, and as different as random texts: no index can make them shorter. */
+function longest(seed: number): string {
+  let state = seed;
+  return Array.from({ length: 433 }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return String.fromCharCode(0x4e00 + (state >>> 18));
+  }).join("");
+}
+
 export const columnCases: readonly ContractCase[] = [
+  it("keeps tenants, lanes, types and ids apart that are as long as they may be", async (bench) => {
+    const [tenant, name, eventType, id] = [longest(1), longest(2), longest(3), longest(4)];
+    const pairs = (a: string, b: string) =>
+      [a, `${a.slice(1)}a`].flatMap((x) => [b, `${b.slice(1)}a`].map((y) => [x, y]));
+    const [keys, ids] = [pairs(tenant, name), pairs(tenant, id)];
+    const first = keys.map(([tenant = "", name = ""]) => bench.event(1, { lane: { tenant, name }, eventType }));
+    const own = ids.map(([tenant = "", ownId = ""]) => {
+      return bench.event(0, {
+        ownId,
+        eventType,
+        gapWaitMs: 0,
+        lane: { source: "s".repeat(32), tenant, name, order: "position" },
+      });
+    });
+    const second = first.map(({ lane }) => bench.event(2, { lane, eventType }));
+    const outcomes = async (...events: readonly NewEvent[]) =>
+      new Set((await bench.accept(...events)).accepted.map(({ outcome }) => outcome));
+    for (const events of [first, own, second]) {
+      bench.expect([...(await outcomes(...events))]).toEqual(["accepted"]);
+      bench.expect([...(await outcomes(...events))]).toEqual(["duplicate"]);
+    }
+    for (const { lane: key } of first) {
+      const lane = await bench.lane(key.name ?? "", key);
+      bench.expect([lane.key, lane.events.map((event) => event.eventType)]).toEqual([key, [eventType, eventType]]);
+    }
+    const found = [
+      await bench.find({ tenant, lane: name }),
+      await bench.find({ id, tenant }),
+      await bench.find({ eventType }),
+    ];
+    bench.expect(found.map(({ length }) => length)).toEqual([4, 1, 12]);
+  }),
   ...Object.entries(WAYS).map(([what, way]) =>
     it<Bench>(`keeps each column of an event that comes ${what}`, async (bench) => {
       await warm(bench);
       for (const column of COLUMNS) {
-        if (what.startsWith("behind") && column[1] === "single") continue;
+        if (what.startsWith("behind") && column[1] === null) continue;
         const event = await way(bench, column);
         bench
           .expect([column.slice(0, 2), (await stored(bench, event)).facts])
           .toEqual([column.slice(0, 2), wanted(event)]);
-        const found = await bench.find({ messageId: column[0], apiClientId: event.lane.apiClientId });
+        const { ownId: id, lane } = event;
+        const named = lane.name === null ? {} : { lane: lane.name };
+        const found = await bench.find({ ...(id !== undefined && { id }), ...named, tenant: lane.tenant });
         bench.expect(found.map(({ raw }) => hex(raw)).includes(hex(event.raw))).toBe(true);
         for (const lease of await bench.claim()) await bench.settle(bench.complete(lease));
       }
@@ -300,8 +348,21 @@ export const columnCases: readonly ContractCase[] = [
 /** The rows of the quarantine, oldest first. */
 async function held(bench: Bench) {
   return (await bench.quarantined()).toReversed().map((row) => {
-    const { reason, slot, signer, scope, signedAt, untimed, trace, head, digest, raw } = row;
-    return { reason, slot, signer, scope, signedAt, untimed, trace, head, digest: hex(digest), raw: hex(raw) };
+    const { reason, slot, signer, source, tenant, scope, signedAt, untimed, trace, head, digest, raw } = row;
+    return {
+      reason,
+      slot,
+      signer,
+      source,
+      tenant,
+      scope,
+      signedAt,
+      untimed,
+      trace,
+      head,
+      digest: hex(digest),
+      raw: hex(raw),
+    };
   });
 }
 

@@ -25,7 +25,7 @@ async function takeFilled(bench: Bench): Promise<Bench> {
 async function fill(bench: Bench): Promise<void> {
   await bench.accept(bench.of("done", 1, { peer: "+15550001", externalReference: "order 7", trace: "00-a-b-01" }));
   await bench.settle(bench.complete(bench.only(await bench.claim())));
-  await bench.accept(bench.of("unhandled", 1, { lane: { apiClientId: "c\0é" }, eventType: "message.new\0" }));
+  await bench.accept(bench.of("unhandled", 1, { lane: { tenant: "c\0é" }, eventType: "message.new\0" }));
   await bench.settle(bench.complete(bench.only(await bench.claim()), "unhandled"));
   await bench.accept(bench.of("dead", 1), bench.of("blocked", 1), bench.of("discarded", 1));
   const [dead, blocked, discarded] = await bench.claim();
@@ -43,12 +43,12 @@ async function fill(bench: Bench): Promise<void> {
   await bench.record(bench.of("recorded", 2));
   await bench.accept(bench.of("backoff", 1), bench.of("backoff", 2), bench.of("blocked", 2));
   await bench.settle(
-    bench.retry(bench.only((await bench.claim()).filter(({ key }) => key.messageId === "backoff")), MINUTE),
+    bench.retry(bench.only((await bench.claim()).filter(({ key }) => key.name === "backoff")), MINUTE),
   );
   await bench.accept(bench.of("leased", 1), bench.of("leased", 2));
   await bench.claim();
   await bench.accept(bench.of("filtered", 1, { filtered: true }), bench.of("filtered", 3));
-  await bench.accept(bench.of("gap", 3), bench.of("ready", 1), bench.of("in", 0, { lane: { tag: "inbound" } }));
+  await bench.accept(bench.of("gap", 3), bench.of("ready", 1), bench.of("in", 0, { lane: { order: null } }));
   await bench.step({
     quarantines: [bench.quarantine("{"), bench.quarantine("[", { slot: "previous", signer: "signer-2" })],
   });
@@ -259,7 +259,7 @@ export const copyCases: readonly ContractCase[] = [
     const raw = bytes(`{"big":"${"é😀\\u0000".repeat(20_000)}"}`);
     await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "one" }));
     await bench.accept(bench.of("a", 1, { raw }), bench.of("b", 1, { note: "two" }));
-    await bench.act({ kind: "erase", subject: { messageId: "b" } });
+    await bench.act({ kind: "erase", subject: { id: "b" } });
     await bench.accept(bench.of("c", 1, { note: "one" }), bench.of("c", 1, { note: "two" }));
     const lanes = await bench.store.export(0, 100);
     const events = lanes.flatMap((lane) => lane.events);

@@ -12,7 +12,7 @@ const PEER = "+15550001";
 /** An event of an unknown type, whose lane names neither the number nor the message. */
 function unlanedEvent(bench: Bench, body: object | string): NewEvent {
   const raw = bytes(typeof body === "string" ? body : JSON.stringify(body));
-  const lane = { tag: "unlaned", messageId: hex(sha256Of(raw)) ?? "" } as const;
+  const lane = { order: null, name: hex(sha256Of(raw)) ?? "" } as const;
   return bench.event(0, { eventType: "message.read", lane, raw });
 }
 
@@ -39,7 +39,8 @@ export const subjectCases: readonly ContractCase[] = [
     const [record] = await askAndErase(bench, { peer: PEER });
     bench.expect(JSON.parse(JSON.stringify(record))).toEqual(record);
     bench.expect(record).toMatchObject({
-      ...{ kind: "event", messageId: "m", apiClientId: "client", tag: "outbound", sequence: 1, state: "dead" },
+      ...{ kind: "event", source: "service", tenant: "client", lane: "m", order: "sequence" },
+      ...{ ownId: null, sequence: 1, state: "dead" },
       ...{ peer: PEER, externalReference: "order 7", errorCode: "handler_failed", error: "No route to …01." },
       failedAttempts: [{ attempt: 1, errorCode: "handler_failed", error: "No route to …01." }],
     });
@@ -61,10 +62,10 @@ export const subjectCases: readonly ContractCase[] = [
   }),
   it("exports for a message what erasing it removes, in every state, and bytes that are not text as base64", async (bench) => {
     await bench.handle(bench.of("msg_1", 1));
-    const inbound = bench.of("msg_1", 0, { lane: { tag: "inbound" } });
+    const inbound = bench.of("msg_1", 0, { lane: { order: null } });
     const broken = bench.quarantine("", { raw: Buffer.concat([bytes("{msg_1,"), Buffer.of(0xff)]) });
     await bench.step({ accepts: [bench.of("msg_1", 4), inbound, bench.of("msg_10", 1)], quarantines: [broken] });
-    const records = await askAndErase(bench, { messageId: "msg_1" });
+    const records = await askAndErase(bench, { id: "msg_1" });
     bench.expect(records.map(({ state }) => state)).toEqual(["done", "pending", "pending", "held"]);
     bench.expect(records[3]?.body).toEqual({ base64: Buffer.from(broken.raw).toString("base64") });
   }),
@@ -126,9 +127,9 @@ export const eraseCases: readonly ContractCase[] = [
   }),
   it("counts only the events that still held data, none when erased before", async (bench) => {
     await bench.accept(bench.event(1, { peer: PEER, externalReference: "order 7" }), bench.of("m2", 1, { peer: PEER }));
-    const erase = (subject: { peer: string } | { messageId: string }) => bench.act({ kind: "erase", subject });
-    bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 1 });
-    bench.expect(await erase({ messageId: "m" })).toEqual({ ok: true, count: 0 });
+    const erase = (subject: { peer: string } | { id: string }) => bench.act({ kind: "erase", subject });
+    bench.expect(await erase({ id: "m" })).toEqual({ ok: true, count: 1 });
+    bench.expect(await erase({ id: "m" })).toEqual({ ok: true, count: 0 });
     bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 1 });
     bench.expect(await erase({ peer: PEER })).toEqual({ ok: true, count: 0 });
     bench
@@ -144,21 +145,21 @@ export const eraseCases: readonly ContractCase[] = [
     await bench.clock.advance(8 * DAY);
     await bench.accept(bench.of("new", 1, { peer: null }));
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1 });
-    const erase = () => bench.act({ kind: "erase", subject: { messageId: "m" } });
+    const erase = () => bench.act({ kind: "erase", subject: { id: "m" } });
     bench.expect([await erase(), await erase()]).toMatchObject([{ count: 1 }, { count: 0 }]);
   }),
   it("erases a message, and discards its pending events (I5, I10)", async (bench) => {
     await bench.handle(bench.event(1));
-    await bench.accept(bench.event(2), bench.event(4), bench.event(0, { lane: { tag: "inbound" } }), bench.of("m2", 1));
+    await bench.accept(bench.event(2), bench.event(4), bench.event(0, { lane: { order: null } }), bench.of("m2", 1));
     const finishedAt = bench.clock.now();
-    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m" } })).toEqual({ ok: true, count: 4 });
+    bench.expect(await bench.act({ kind: "erase", subject: { id: "m" } })).toEqual({ ok: true, count: 4 });
     bench.expect((await bench.lane()).events).toMatchObject([
       { sequence: 1, state: "done", hasBody: false },
       { sequence: 2, state: "discarded", hasBody: false, finishedAt },
       { sequence: 4, state: "discarded", hasBody: false },
     ]);
     bench.expect(await bench.lane()).toMatchObject({ status: "idle", readyAt: null, gapSince: null });
-    bench.expect((await bench.claim()).map((lease) => lease.key.messageId)).toEqual(["m2"]);
+    bench.expect((await bench.claim()).map((lease) => lease.key.name)).toEqual(["m2"]);
     bench.expect((await bench.store.stats()).counters.discarded).toBe(3);
   }),
   it("ends the wait of a blocked lane when its waiting events are erased: later ones wait for their own time (I6)", async (bench) => {
@@ -166,7 +167,7 @@ export const eraseCases: readonly ContractCase[] = [
     await bench.accept(bench.event(3));
     await bench.act({ kind: "replay", event: (await bench.at(1)).id });
     await bench.settle(bench.dead(await bench.claimOne(), "block"));
-    await bench.act({ kind: "erase", subject: { messageId: "m" } });
+    await bench.act({ kind: "erase", subject: { id: "m" } });
     await bench.clock.advance(89_000);
     await bench.accept(bench.event(5));
     const { id } = await bench.lane();
@@ -197,7 +198,7 @@ export const eraseCases: readonly ContractCase[] = [
     const bodies = [`{"to":"${PEER}"`, "{broken m-17", "{of no interest"].map((text) => bench.quarantine(text));
     await bench.step({ quarantines: bodies, accepts: [bench.event(1)] });
     bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 1 });
-    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "m-17" } })).toEqual({ ok: true, count: 1 });
+    bench.expect(await bench.act({ kind: "erase", subject: { id: "m-17" } })).toEqual({ ok: true, count: 1 });
     const items = await bench.quarantined({ limit: 10 });
     bench.expect(items.toReversed().map((row) => [row.state, row.raw === null])).toEqual([
       ["discarded", true],
@@ -230,7 +231,7 @@ export const eraseCases: readonly ContractCase[] = [
       const row = bench.only(await bench.quarantined({ limit: 1 }));
       bench.expect([row.state, row.raw]).toEqual([replayed.ok ? "replayed" : "discarded", null]);
       bench.expect(await bench.find({ peer: PEER })).toEqual([]);
-      bench.expect((await bench.find({ messageId: `m${rounds}` })).some((one) => one.raw !== null)).toBe(false);
+      bench.expect((await bench.find({ lane: `m${rounds}` })).some((one) => one.raw !== null)).toBe(false);
     }
     bench.expect((await bench.store.stats()).gauges).toMatchObject({ pending: 0, quarantined: 0 });
   }),
@@ -246,7 +247,7 @@ export const eraseCases: readonly ContractCase[] = [
     );
     bench.expect(await bench.act({ kind: "erase", subject: { peer: PEER } })).toEqual({ ok: true, count: 3 });
     bench.expect(await kept(bench)).toEqual([false, true, true, true, false, false]);
-    const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
+    const request = { kind: "erase", subject: { id: "msg_1" } } as const;
     bench.expect(await bench.act(request)).toEqual({ ok: true, count: 1 });
     bench.expect(await kept(bench)).toEqual([false, true, false, true, false, false]);
     bench.expect((await bench.store.stats()).counters.discarded).toBe(4);
@@ -265,7 +266,7 @@ export const eraseCases: readonly ContractCase[] = [
   it("does not mistake a longer message id in a quarantined body, JSON or not", async (bench) => {
     const bodies = ['{"id":"msg_10"}', '["msg_1"]', '["msg\\u005f1"]', "{msg_10", "{msg_1,"];
     await bench.step({ quarantines: bodies.map((body) => bench.quarantine(body)) });
-    const request = { kind: "erase", subject: { messageId: "msg_1" } } as const;
+    const request = { kind: "erase", subject: { id: "msg_1" } } as const;
     bench.expect(await bench.act(request)).toEqual({ ok: true, count: 3 });
     const items = await bench.quarantined({ limit: 10 });
     bench.expect(items.toReversed().map((row) => row.raw === null)).toEqual([false, true, true, false, true]);

@@ -7,17 +7,17 @@ const FILTERED = { filtered: true } as const;
 const filtered = (bench: Bench, sequence: number, wish: Partial<NewEvent> = {}): NewEvent =>
   bench.event(sequence, { ...wish, ...FILTERED });
 
-const LANE = { apiClientId: "billing", messageId: "sub_1" } as const;
+const LANE = { source: "billing", tenant: null, name: "sub_1" } as const;
 
 /** An event of the lane `sub_1` of the source `billing`. */
 function ofSource(
   bench: Bench,
-  tag: "position" | "arrival",
-  identity: string,
+  order: "position" | "arrival",
+  ownId: string,
   position: number,
   wish: Partial<NewEvent> = {},
 ): NewEvent {
-  return bench.event(position, { gapWaitMs: 0, ...wish, lane: { ...LANE, tag }, identity, note: identity });
+  return bench.event(position, { gapWaitMs: 0, ...wish, lane: { ...LANE, order }, ownId, note: ownId });
 }
 
 /** Claims and completes until nothing is due: the sequences, in their order. */
@@ -140,23 +140,23 @@ export const filterCases: readonly ContractCase[] = [
     firstSequence: "any",
   },
   it("keeps the order of lanes by position and by arrival, with a cursor that stays", async (bench) => {
-    for (const tag of ["position", "arrival"] as const) {
+    for (const order of ["position", "arrival"] as const) {
       await bench.accept(
-        ofSource(bench, tag, "a", 5, FILTERED),
-        ofSource(bench, tag, "b", 5),
-        ofSource(bench, tag, "c", 4),
+        ofSource(bench, order, `a ${order}`, 5, FILTERED),
+        ofSource(bench, order, `b ${order}`, 5),
+        ofSource(bench, order, `c ${order}`, 4),
       );
-      const { events, cursor } = await bench.lane(LANE.messageId, { ...LANE, tag });
+      const { events, cursor } = await bench.lane(LANE.name, { ...LANE, order });
       const refused = bench.only(events.filter(({ outcome }) => outcome === "filtered"));
-      bench.expect([refused, cursor]).toMatchObject([{ identity: "a", state: "done", hasBody: false }, null]);
-      const { accepted } = await bench.accept(ofSource(bench, tag, "a", 5));
+      bench.expect([refused, cursor]).toMatchObject([{ ownId: `a ${order}`, state: "done", hasBody: false }, null]);
+      const { accepted } = await bench.accept(ofSource(bench, order, `a ${order}`, 5));
       bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
       const passed = [];
       for (let leases = await bench.claim(); leases.length > 0; leases = await bench.claim()) {
-        passed.push(...leases.map(({ identity }) => identity));
+        passed.push(...leases.map(({ ownId }) => ownId?.charAt(0)));
         await bench.settle(...leases.map((lease) => bench.complete(lease)));
       }
-      bench.expect(passed).toEqual(tag === "position" ? ["c", "b"] : ["b", "c"]);
+      bench.expect(passed).toEqual(order === "position" ? ["c", "b"] : ["b", "c"]);
     }
     await isIdle(bench);
   }),
@@ -168,11 +168,9 @@ export const filterCases: readonly ContractCase[] = [
     await bench.accept(ofSource(bench, "position", "c", 7, { gapWaitMs: 1_000 }));
     await bench.clock.advance(400);
     await bench.accept(ofSource(bench, "position", "d", 6, { gapWaitMs: 1_000, ...FILTERED }));
-    bench
-      .expect(await bench.lane(LANE.messageId, { ...LANE, tag: "position" }))
-      .toMatchObject({ readyAt: since + 1_000 });
+    bench.expect(await bench.lane(LANE.name, { ...LANE, order: "position" })).toMatchObject({ readyAt: since + 1_000 });
     await bench.clock.advance(600);
-    bench.expect(await bench.claimOne()).toMatchObject({ identity: "c" });
+    bench.expect(await bench.claimOne()).toMatchObject({ ownId: "c" });
   }),
   it("refuses to replay, to discard and to release a filtered event", async (bench) => {
     const { accepted } = await bench.accept(filtered(bench, 1));
@@ -194,7 +192,7 @@ export const filterCases: readonly ContractCase[] = [
   }),
   it("erases a message with filtered events, and leaves them as they ended", async (bench) => {
     await bench.accept(bench.event(1), filtered(bench, 2));
-    const subject = { messageId: "m" };
+    const subject = { id: "m" };
     bench.expect(await bench.act({ kind: "erase", subject })).toMatchObject({ ok: true });
     bench.expect(await bench.at(1)).toMatchObject({ state: "discarded", raw: null });
     bench.expect(await bench.at(2)).toMatchObject({ state: "done", outcome: "filtered", raw: null });

@@ -1,17 +1,18 @@
 /** Runs one batch on the store and on the reference model, and compares them. */
-import type { LaneTag } from "../../src/inbox/record.ts";
+import type { LaneOrder } from "../../src/inbox/record.ts";
 import type { Acceptance, Lease, Settle, Takes, TurnResult, Untaken } from "../../src/inbox/store.ts";
 import type { Bench } from "./store-bench.ts";
 import * as model from "./store-model.ts";
 
 const MAX_ATTEMPTS = 3;
 
-/** The lanes of the commands; few, so that commands meet on the same lane. Of two clients, and two kinds, under one id. */
-export const LANES: readonly (readonly [tag: LaneTag, messageId: string, apiClientId: string])[] = [
-  ["outbound", "a", "client"],
-  ["outbound", "b", "client"],
-  ["outbound", "a", "client:other"],
-  ["inbound", "a", "client"],
+/** The lanes of the commands; few, so that commands meet on the same lane. Of two tenants, and two kinds, under one id. */
+export const LANES: readonly (readonly [order: LaneOrder | null, name: string, tenant: string])[] = [
+  ["sequence", "a", "client"],
+  ["sequence", "b", "client"],
+  ["sequence", "a", "other"],
+  [null, "a", "client"],
+  [null, "a", "other"],
 ];
 
 export interface AcceptCommand {
@@ -68,7 +69,7 @@ export class Mirror {
   lane(index: number): model.ModelLane {
     const known = this.lanes.get(index);
     if (known !== undefined) return known;
-    const lane = model.newModelLane(LANES[index]?.[0] === "outbound");
+    const lane = model.newModelLane(LANES[index]?.[0] === "sequence");
     this.lanes.set(index, lane);
     return lane;
   }
@@ -160,18 +161,18 @@ function toSettle(bench: Bench, wish: SettleCommand, lease: Lease): Settle<unkno
 }
 
 function toEvent(bench: Bench, wish: AcceptCommand) {
-  const [tag, messageId, apiClientId] = LANES[wish.lane] ?? ["outbound", "a", "client"];
-  const sequence = tag === "outbound" ? wish.sequence : 0;
+  const [order, name, tenant] = LANES[wish.lane] ?? ["sequence", "a", "client"];
+  const sequence = order === "sequence" ? wish.sequence : 0;
   const { type: eventType, note, gapWaitMs } = wish;
   const filtered = wish.filtered || undefined;
   const occurredAt = bench.clock.now() - wish.occurredAgoMs;
-  return bench.of(messageId, sequence, {
+  return bench.of(name, sequence, {
     eventType,
     note,
     gapWaitMs,
     occurredAt,
     filtered,
-    lane: { tag, apiClientId },
+    lane: { order, tenant },
   });
 }
 
@@ -297,7 +298,8 @@ function acceptAll(
     const lane = mirror.lane(wish.lane);
     mirror.touched.add(lane);
     const sequence = lane.ordered ? wish.sequence : 0;
-    const first = lane.events.find((event) => event.sequence === sequence && event.type === wish.type);
+    const isSame = (event: model.ModelEvent) => event.sequence === sequence && event.type === wish.type;
+    const first = lane.ordered ? lane.events.find(isSame) : lane.events[0];
     if (first !== undefined) {
       const conflict = !first.filtered && first.note !== wish.note;
       first.duplicates++;
@@ -330,6 +332,6 @@ function newEvent(wish: AcceptCommand, id: number, now: number): model.ModelEven
   const { sequence, type, note, filtered, gapWaitMs, lane } = wish;
   const at = { occurredAt: now - wish.occurredAgoMs, acceptedAt: now };
   const fresh = { outcome: null, late: false, forced: false, attempts: 0, duplicates: 0, conflict: false };
-  const ordered = LANES[lane]?.[0] === "outbound";
+  const ordered = LANES[lane]?.[0] === "sequence";
   return { id, sequence: ordered ? sequence : 0, type, note, filtered, gapWaitMs, ...at, state: "pending", ...fresh };
 }

@@ -151,7 +151,7 @@ export const replayCases: readonly ContractCase[] = [
   it("refuses to replay an event that does not exist or has no body any more", async (bench) => {
     bench.expect(await bench.act({ kind: "replay", event: 1e9 })).toEqual({ ok: false, reason: "not_found" });
     await bench.handle(bench.event(1));
-    await bench.act({ kind: "erase", subject: { messageId: "m" } });
+    await bench.act({ kind: "erase", subject: { id: "m" } });
     bench.expect(await replay(bench, 1)).toEqual({ ok: false, reason: "body_pruned" });
     bench.expect((await bench.at(1)).state).toBe("done");
   }),

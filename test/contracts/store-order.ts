@@ -1,6 +1,6 @@
 /** The store contract on order: gaps before a head, and events that arrive below their lane's cursor. */
 import type { Acceptance, Lease, SettleResult } from "../../src/inbox/store.ts";
-import { type Bench, type ContractCase, it, needing, recordsLate, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, it, nameOf, needing, recordsLate, sequences } from "./store-bench.ts";
 
 // Gaps before a head, and how long it waits for the missing events.
 
@@ -174,14 +174,14 @@ export const gapCases: readonly ContractCase[] = [
       bench.expect(await bench.claimOne()).toMatchObject({ sequence: 0, missing: null });
     },
   },
-  it("never lets inbound and unlaned events wait", async (bench) => {
-    const inbound = bench.event(0, { lane: { tag: "inbound" } });
-    const unlaned = bench.event(0, { lane: { tag: "unlaned", apiClientId: "", messageId: "0a".repeat(32) } });
-    const far = bench.event(9, { lane: { tag: "unlaned", messageId: "0b".repeat(32) } });
+  it("never lets events wait that are alone in their lanes", async (bench) => {
+    const inbound = bench.event(0, { lane: { order: null } });
+    const unlaned = bench.event(0, { lane: { order: null, tenant: null, name: "0a".repeat(32) } });
+    const far = bench.event(9, { lane: { order: null, name: "0b".repeat(32) } });
     await bench.accept(inbound, unlaned, far);
     const leases = await bench.claim();
     bench.expect(leases).toMatchObject([{ missing: null }, { missing: null }, { missing: null }]);
-    bench.expect(leases.map((lease) => lease.key.tag)).toEqual(["inbound", "unlaned", "unlaned"]);
+    bench.expect(leases.map(({ ownId }) => ownId)).toEqual(["m", "0a".repeat(32), "0b".repeat(32)]);
   }),
   it("ends no wait when the clock goes back an hour, and the longest waits when it goes back further (I6)", async (bench) => {
     const longest = 24 * HOUR;
@@ -197,7 +197,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.clock.set(bench.clock.now() - 1);
     bench.expect(await bench.store.nextDue()).toBe(0);
     const { leases, recoveryDue } = await bench.step({ claim: { limit: 100 } });
-    bench.expect(leases.map(({ key }) => key.messageId).sort()).toEqual(["failed", "waits"]);
+    bench.expect(leases.map(nameOf).sort()).toEqual(["failed", "waits"]);
     bench.expect(recoveryDue).toBe(true);
   }),
   it("skips and records a released gap although the clock was set back since the gap began (I6)", async (bench) => {
@@ -222,7 +222,7 @@ export const gapCases: readonly ContractCase[] = [
     bench.clock.set(bench.clock.now() - 25 * HOUR);
     await bench.accept(bench.of("near", 1));
     const leases = [await bench.claimOne({ limit: 1 }), ...(await bench.claim())];
-    const names = leases.map(({ key }) => key.messageId);
+    const names = leases.map(nameOf);
     bench.expect([names[0], names.slice(1).sort()]).toEqual(["near", ["far", "farther"]]);
     bench.expect(await bench.claim()).toEqual([]);
   }),
@@ -230,7 +230,7 @@ export const gapCases: readonly ContractCase[] = [
     await bench.accept(bench.of("ready", 1), bench.of("waits", 2));
     bench.clock.set(bench.clock.now() - HOUR);
     bench.expect(await bench.store.nextDue()).toBe(0);
-    bench.expect((await bench.claim()).map(({ key }) => key.messageId)).toEqual(["ready"]);
+    bench.expect((await bench.claim()).map(nameOf)).toEqual(["ready"]);
     bench.expect(await bench.store.nextDue()).toBe(30_000);
   }),
   ...needing("durable", [

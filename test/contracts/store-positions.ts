@@ -5,18 +5,18 @@ import { type Bench, bytes, type ContractCase, DAY, it, POLICY } from "./store-b
 
 type Order = Exclude<LaneOrder, "sequence">;
 
-const LANE = { apiClientId: "billing", messageId: "sub_1" } as const;
+const LANE = { source: "billing", tenant: null, name: "sub_1" } as const;
 
 /** An event of the lane `sub_1` of the source `billing`. */
-function event(bench: Bench, tag: Order, identity: string, position = 0, wish: Partial<NewEvent> = {}): NewEvent {
-  const raw = bytes(JSON.stringify({ identity, position }));
-  return bench.event(position, { gapWaitMs: 0, ...wish, lane: { ...LANE, tag }, identity, raw });
+function event(bench: Bench, order: Order, ownId: string, position = 0, wish: Partial<NewEvent> = {}): NewEvent {
+  const raw = bytes(JSON.stringify({ ownId, position }));
+  return bench.event(position, { gapWaitMs: 0, ...wish, lane: { ...LANE, order }, ownId, raw });
 }
 
-const byPosition = (bench: Bench, identity: string, position: number, wish?: Partial<NewEvent>) =>
-  event(bench, "position", identity, position, wish);
+const byPosition = (bench: Bench, ownId: string, position: number, wish?: Partial<NewEvent>) =>
+  event(bench, "position", ownId, position, wish);
 const NOISE = { eventType: "noise" };
-const byArrival = (bench: Bench, identity: string) => event(bench, "arrival", identity);
+const byArrival = (bench: Bench, ownId: string) => event(bench, "arrival", ownId);
 
 /** Claims and completes until nothing is due: the identities of the events, those that came late in brackets. */
 async function handled(bench: Bench): Promise<string[]> {
@@ -24,7 +24,7 @@ async function handled(bench: Bench): Promise<string[]> {
   for (;;) {
     const [lease] = await bench.claim();
     if (lease === undefined) return order;
-    order.push(lease.late ? `(${lease.identity})` : `${lease.identity}`);
+    order.push(lease.late ? `(${lease.ownId})` : `${lease.ownId}`);
     bench.expect(await bench.settle(bench.complete(lease))).toEqual(["settled"]);
   }
 }
@@ -46,7 +46,7 @@ async function churn(bench: Bench, seed: number): Promise<readonly Lease[]> {
   let events = 0;
   const accept = (): NewEvent => {
     const wish = {
-      lane: { ...LANE, tag: "position", messageId: `sub_${random(3)}` },
+      lane: { ...LANE, order: "position", name: `sub_${random(3)}` },
       gapWaitMs: random(2) * 500,
     } as const;
     return { ...byPosition(bench, `${seed} ${++events}`, random(8)), ...wish };
@@ -78,7 +78,7 @@ async function churn(bench: Bench, seed: number): Promise<readonly Lease[]> {
   return passed;
 }
 
-const found = async (bench: Bench) => (await bench.find()).map(({ identity, sequence }) => [identity, sequence]);
+const found = async (bench: Bench) => (await bench.find()).map(({ ownId, sequence }) => [ownId, sequence]);
 
 export const positionCases: readonly ContractCase[] = [
   it("passes the lowest position first, waits for nothing between two, and takes equal ones as they came", async (bench) => {
@@ -106,7 +106,7 @@ export const positionCases: readonly ContractCase[] = [
     bench.expect(leases).toEqual([]);
     bench.expect(untaken).toMatchObject([{ eventType: "noise", state: "done", late: false, sequence: 5_000 }]);
     await bench.accept(byPosition(bench, "a", 4));
-    bench.expect(await bench.claimOne({ takes })).toMatchObject({ identity: "a", late: false, cursorBefore: null });
+    bench.expect(await bench.claimOne({ takes })).toMatchObject({ ownId: "a", late: false, cursorBefore: null });
     const { counters, gauges } = await bench.store.stats();
     bench.expect([counters.unhandled, counters.late, gauges.pending]).toEqual([1, 0, 1]);
     bench.expect((await bench.find({ late: true })).length).toBe(0);
@@ -116,21 +116,19 @@ export const positionCases: readonly ContractCase[] = [
       [false, false],
       [true, true],
     ] as const) {
-      const lane = { ...LANE, tag: "position", messageId: `ran ${ran}` } as const;
+      const lane = { ...LANE, order: "position", name: `ran ${ran}` } as const;
       await bench.accept({ ...byPosition(bench, `b ${ran}`, 5), lane });
       const lease = await bench.claimOne();
       await bench.settle(bench.release(lease, 60_000, ran));
       await bench.accept({ ...byPosition(bench, `a ${ran}`, 4), lane });
       await bench.clock.advance(60_000);
       const [first] = await bench.claim();
-      bench.expect([first?.identity, first?.late]).toEqual([late ? `b ${ran}` : `a ${ran}`, false]);
+      bench.expect([first?.ownId, first?.late]).toEqual([late ? `b ${ran}` : `a ${ran}`, false]);
       if (first !== undefined) await bench.settle(bench.complete(first));
       const second = await bench.claimOne();
-      bench.expect([second.identity, second.late]).toEqual([late ? `a ${ran}` : `b ${ran}`, late]);
+      bench.expect([second.ownId, second.late]).toEqual([late ? `a ${ran}` : `b ${ran}`, late]);
       await bench.settle(bench.complete(second));
-      bench
-        .expect((await bench.find({ late: true })).map(({ identity }) => identity))
-        .toEqual(late ? [`a ${ran}`] : []);
+      bench.expect((await bench.find({ late: true })).map(({ ownId }) => ownId)).toEqual(late ? [`a ${ran}`] : []);
     }
   }),
   it("ends events that no handler takes in bounded numbers, and leases the next one behind them", async (bench) => {
@@ -140,7 +138,7 @@ export const positionCases: readonly ContractCase[] = [
     const first = await bench.step({ claim: { limit: 1, takes } });
     bench.expect([first.untaken.length, first.leases.length]).toEqual([256, 0]);
     const second = await bench.step({ claim: { limit: 1, takes } });
-    bench.expect([second.untaken.length, second.leases[0]?.identity]).toEqual([44, "last"]);
+    bench.expect([second.untaken.length, second.leases[0]?.ownId]).toEqual([44, "last"]);
   }),
   it("passes no event after one of a higher position, while that one is handled, retried, or its lease has expired", async (bench) => {
     await bench.accept(byPosition(bench, "a", 5));
@@ -151,22 +149,22 @@ export const positionCases: readonly ContractCase[] = [
     bench.expect(await bench.claim()).toEqual([]);
     await bench.clock.advance(1_000);
     const again = await bench.claimOne();
-    bench.expect([again.identity, again.attempt]).toEqual(["a", 2]);
+    bench.expect([again.ownId, again.attempt]).toEqual(["a", 2]);
     await bench.clock.advance(31_000);
     const recovered = await bench.claimOne({ mode: "recover" });
-    bench.expect([recovered.identity, await bench.settle(bench.complete(again))]).toEqual(["a", ["lost"]]);
+    bench.expect([recovered.ownId, await bench.settle(bench.complete(again))]).toEqual(["a", ["lost"]]);
     await bench.settle(bench.complete(recovered));
     bench.expect(await handled(bench)).toEqual(["c", "(b)"]);
   }),
   it("leases an event with the batch that accepts it, under the sequence that it got", async (bench) => {
-    const accepting = (identity: string, position: number) =>
-      bench.step({ accepts: [byPosition(bench, identity, position)], claim: { limit: 1 } });
+    const accepting = (ownId: string, position: number) =>
+      bench.step({ accepts: [byPosition(bench, ownId, position)], claim: { limit: 1 } });
     const { leases } = await accepting("a", 5);
-    bench.expect(leases).toMatchObject([{ identity: "a", sequence: 5_000, late: false, acceptIndex: 0 }]);
+    bench.expect(leases).toMatchObject([{ ownId: "a", sequence: 5_000, late: false, acceptIndex: 0 }]);
     await bench.settle(bench.complete(bench.only(leases)));
-    bench.expect((await accepting("b", 4)).leases).toMatchObject([{ identity: "b", sequence: 4_000, late: true }]);
+    bench.expect((await accepting("b", 4)).leases).toMatchObject([{ ownId: "b", sequence: 4_000, late: true }]);
   }),
-  it("knows an event again by its identity, whatever type and position a repeat has", async (bench) => {
+  it("knows an event again by its own id, whatever type and position a repeat has", async (bench) => {
     await bench.accept(byPosition(bench, "a", 5), byPosition(bench, "a", 6));
     const { accepted } = await bench.accept(byPosition(bench, "a", 5, { eventType: "an.invented.type" }));
     bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: false }]);
@@ -175,43 +173,42 @@ export const positionCases: readonly ContractCase[] = [
     bench.expect(await handled(bench)).toEqual(["a"]);
     bench.expect((await bench.accept(byPosition(bench, "a", 5))).accepted).toMatchObject([{ outcome: "duplicate" }]);
   }),
-  it("finds the events of a lane by its name, and one event by its identity", async (bench) => {
-    const sub2 = { ...byPosition(bench, "c", 5), lane: { ...LANE, tag: "position", messageId: "sub_2" } } as const;
-    await bench.accept(
-      byPosition(bench, "a", 5),
-      byPosition(bench, "b", 6),
-      sub2,
-      bench.of("b", 1),
-      byArrival(bench, "b"),
-    );
-    const foundBy = async (messageId: string, more: Partial<EventQuery> = {}) =>
-      (await bench.find({ messageId, ...more })).map(({ lane, identity }) => [lane.tag, lane.messageId, identity]);
-    bench.expect(await foundBy("sub_2")).toEqual([["position", "sub_2", "c"]]);
-    bench.expect(await foundBy("c")).toEqual([["position", "sub_2", "c"]]);
-    bench.expect(await foundBy("b")).toEqual([
+  it("finds the events of a lane by its name, and one event by its own id", async (bench) => {
+    const sub2 = { ...byPosition(bench, "c", 5), lane: { ...LANE, order: "position", name: "sub_2" } } as const;
+    await bench.accept(byPosition(bench, "a", 5), byPosition(bench, "b", 6), sub2, bench.of("b", 1), {
+      ...byArrival(bench, "b"),
+      lane: { ...LANE, tenant: "x", order: "arrival" },
+    });
+    const foundBy = async (query: Partial<EventQuery>) =>
+      (await bench.find(query)).map(({ lane, ownId }) => [lane.order, lane.name, ownId]);
+    bench.expect(await foundBy({ lane: "sub_2" })).toEqual([["position", "sub_2", "c"]]);
+    bench.expect(await foundBy({ id: "c" })).toEqual([["position", "sub_2", "c"]]);
+    bench.expect(await foundBy({ lane: "b" })).toEqual([["sequence", "b", null]]);
+    bench.expect(await foundBy({ id: "b" })).toEqual([
       ["position", "sub_1", "b"],
-      ["outbound", "b", null],
       ["arrival", "sub_1", "b"],
     ]);
-    bench.expect((await foundBy("b", { source: "billing" })).length).toBe(2);
-    bench.expect((await foundBy("sub_1")).length).toBe(3);
-    bench.expect(await foundBy("d")).toEqual([]);
+    bench.expect(await foundBy({ id: "b", tenant: "x" })).toEqual([["arrival", "sub_1", "b"]]);
+    bench.expect((await foundBy({ lane: "sub_1", source: "billing" })).length).toBe(3);
+    bench.expect(await foundBy({ id: "d" })).toEqual([]);
   }),
-  it("keeps lanes, tags and sources apart under one identity", async (bench) => {
+  it("keeps lanes of one name apart by their order, source and tenant", async (bench) => {
     const others = [
-      { ...byPosition(bench, "a", 5), lane: { ...LANE, tag: "position", messageId: "sub_2" } },
-      { ...byPosition(bench, "a", 5), lane: { ...LANE, tag: "position", apiClientId: "billing:tenant" } },
+      { ...byPosition(bench, "c", 5), lane: { ...LANE, order: "position", source: "code" } },
+      { ...byPosition(bench, "d", 5), lane: { ...LANE, order: "position", tenant: "a" } },
     ] as const;
-    const { accepted } = await bench.accept(byPosition(bench, "a", 5), byArrival(bench, "a"), ...others);
+    const { accepted } = await bench.accept(byPosition(bench, "a", 5), byArrival(bench, "b"), ...others);
     bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "accepted", "accepted", "accepted"]);
-    bench.expect((await bench.find({ source: "billing" })).length).toBe(4);
-    bench.expect((await bench.store.findLanes({ source: "billing", tag: "arrival", limit: 9 })).items.length).toBe(1);
+    bench.expect((await bench.find({ source: "billing" })).length).toBe(3);
+    const lanes = async (query: object) => (await bench.store.findLanes({ ...query, limit: 9 })).items.length;
+    bench.expect([await lanes({}), await lanes({ source: "billing", order: "arrival" })]).toEqual([4, 1]);
+    bench.expect([await lanes({ tenant: "a" }), await lanes({ tenant: null })]).toEqual([1, 3]);
   }),
   it("passes events in the order of arrival, one at a time, and none as late", async (bench) => {
     await bench.accept(byArrival(bench, "a"), byArrival(bench, "b"));
     const first = await bench.claimOne();
     await bench.accept(byArrival(bench, "c"));
-    bench.expect([first.identity, await bench.claim()]).toEqual(["a", []]);
+    bench.expect([first.ownId, await bench.claim()]).toEqual(["a", []]);
     await bench.settle(bench.complete(first));
     bench.expect(await handled(bench)).toEqual(["b", "c"]);
     await bench.accept(byArrival(bench, "d"), byArrival(bench, "b"));
@@ -223,7 +220,7 @@ export const positionCases: readonly ContractCase[] = [
     await bench.clock.advance(1_500);
     await bench.accept(byPosition(bench, "b", 5, wish));
     bench.expect(await bench.claim()).toEqual([]);
-    bench.expect(await bench.lane("sub_1", { ...LANE, tag: "position" })).toMatchObject({ status: "gap" });
+    bench.expect(await bench.lane("sub_1", { ...LANE, order: "position" })).toMatchObject({ status: "gap" });
     await bench.clock.advance(499);
     bench.expect(await bench.claim()).toEqual([]);
     await bench.clock.advance(1);
@@ -245,33 +242,33 @@ export const positionCases: readonly ContractCase[] = [
     const [first] = await bench.find();
     bench.expect(await bench.act({ kind: "replay", event: first?.id ?? 0 })).toMatchObject({ ok: true });
     const replay = await bench.claimOne();
-    bench.expect(replay).toMatchObject({ identity: "a", forced: true, outOfOrder: true, late: false });
+    bench.expect(replay).toMatchObject({ ownId: "a", forced: true, outOfOrder: true, late: false });
     await bench.settle(bench.complete(replay));
     await bench.accept(
       byPosition(bench, "c", 7, { gapWaitMs: 2_000 }),
       byPosition(bench, "d", 8, { gapWaitMs: 2_000 }),
     );
-    const lane = await bench.lane("sub_1", { ...LANE, tag: "position" });
-    const waiting = (await bench.find()).find(({ identity }) => identity === "c");
+    const lane = await bench.lane("sub_1", { ...LANE, order: "position" });
+    const waiting = (await bench.find()).find(({ ownId }) => ownId === "c");
     await bench.act({ kind: "discard", event: waiting?.id ?? 0 });
-    bench.expect(await bench.lane("sub_1", { ...LANE, tag: "position" })).toMatchObject({ cursor: 6_000 });
+    bench.expect(await bench.lane("sub_1", { ...LANE, order: "position" })).toMatchObject({ cursor: 6_000 });
     bench.expect(await bench.act({ kind: "release_gap", lane: lane.id })).toMatchObject({ ok: true });
     bench.expect(await handled(bench)).toEqual(["d"]);
     bench.expect(lane.gaps).toEqual([]);
   }),
   it("erases the events of a lane that name somebody, and leaves the others as they are", async (bench) => {
-    const about = (identity: string, position: number, name: string) => ({
-      ...byPosition(bench, identity, position),
+    const about = (ownId: string, position: number, name: string) => ({
+      ...byPosition(bench, ownId, position),
       raw: bytes(JSON.stringify({ name })),
     });
     await bench.accept(about("a", 1, "somebody"), about("b", 2, "another"), about("c", 3, "somebody"));
     bench.expect(await handled(bench)).toEqual(["a", "b", "c"]);
     await bench.accept(about("d", 4, "another"), about("e", 5, "somebody"), about("f", 6, "another"));
     await bench.settle(bench.retry(await bench.claimOne(), 60_000));
-    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "sub_1" } })).toEqual({ ok: true, count: 0 });
+    bench.expect(await bench.act({ kind: "erase", subject: { id: "sub_1" } })).toEqual({ ok: true, count: 0 });
     const count = { ok: true, count: 3 };
-    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "somebody" } })).toEqual(count);
-    bench.expect((await bench.find()).map(({ identity, state, raw }) => [identity, state, raw === null])).toEqual([
+    bench.expect(await bench.act({ kind: "erase", subject: { id: "somebody" } })).toEqual(count);
+    bench.expect((await bench.find()).map(({ ownId, state, raw }) => [ownId, state, raw === null])).toEqual([
       ["a", "done", true],
       ["b", "done", false],
       ["c", "done", true],
@@ -317,7 +314,7 @@ export const positionCases: readonly ContractCase[] = [
     await bench.accept(...many.slice(0, 500));
     await bench.accept(...many.slice(500), byPosition(bench, "next", 6));
     const order = (await bench.find({ limit: 2_000 })).toSorted((a, b) => a.sequence - b.sequence);
-    bench.expect(order.map(({ identity }) => identity)).toEqual([...many.map(({ identity }) => identity), "next"]);
-    bench.expect((await bench.claimOne()).identity).toBe("e0");
+    bench.expect(order.map(({ ownId }) => ownId)).toEqual([...many.map(({ ownId }) => ownId), "next"]);
+    bench.expect((await bench.claimOne()).ownId).toBe("e0");
   }),
 ];

@@ -1,5 +1,5 @@
 /** The store contract on retention: what is removed when, and what a wrong clock must not remove. */
-import { type Bench, type ContractCase, DAY, hex, it, needing, POLICY } from "./store-bench.ts";
+import { type Bench, type ContractCase, DAY, hex, it, POLICY } from "./store-bench.ts";
 
 const NOTHING = { bodies: 0, events: 0, lanes: 0, quarantined: 0 };
 
@@ -33,51 +33,9 @@ export const pruneCases: readonly ContractCase[] = [
     bench.expect(await bench.act({ kind: "replay", event: id })).toEqual({ ok: false, reason: "body_pruned" });
     await days(bench, 23);
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 2, lanes: 2, more: false });
-    bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(["witness"]);
+    bench.expect((await bench.find()).map((event) => event.lane.name)).toEqual(["witness"]);
     bench.expect((await bench.accept(bench.of("handled", 1))).accepted).toMatchObject([{ outcome: "accepted" }]);
   }),
-  it("returns each event's own client and type after names were pruned with their last rows", async (bench) => {
-    await witness(bench);
-    const named = (id: string, name: string) =>
-      bench.of(id, 1, { eventType: `message.${name}`, lane: { apiClientId: `client ${name}` } });
-    const seen = async () =>
-      (await bench.find()).map(({ lane, eventType }) => `${lane.messageId}: ${lane.apiClientId}, ${eventType}`).sort();
-    for (const name of ["a", "b", "c"]) await bench.handle(named(`first ${name}`, name));
-    await bench.accept(named("stays", "d"));
-    await days(bench, 31);
-    bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 3, lanes: 3, more: false });
-    await bench.accept(named("again", "c"), named("other", "e"), named("last", "a"));
-    const leases = (await bench.claim()).map(
-      ({ key, eventType }) => `${key.messageId}: ${key.apiClientId}, ${eventType}`,
-    );
-    const all = ["again: client c, message.c", "last: client a, message.a", "other: client e, message.e"];
-    bench.expect(leases.filter((lease) => !lease.startsWith("stays")).sort()).toEqual(all);
-    const others = ["stays: client d, message.d", "witness: client, message.sent"];
-    bench.expect(await seen()).toEqual([...all, ...others]);
-    bench.expect((await bench.accept(named("again", "c"))).accepted).toMatchObject([{ outcome: "duplicate" }]);
-  }),
-  ...needing("shared", [
-    it("prunes names that another process remembers, which then accepts them anew", async (bench) => {
-      await witness(bench);
-      const named = (id: string) => bench.of(id, 1, { eventType: "message.rare", lane: { apiClientId: "rare" } });
-      const other = await bench.another();
-      const pruning = bench.store;
-      bench.store = other;
-      await bench.handle(named("first"));
-      await days(bench, 31);
-      bench.expect(await pruning.prune(POLICY)).toMatchObject({ events: 1, lanes: 1 });
-      // Another name takes the number that the pruned one may have had.
-      bench.store = pruning;
-      await bench.handle(bench.of("between", 1, { eventType: "message.between", lane: { apiClientId: "between" } }));
-      bench.store = other;
-      bench
-        .expect((await bench.accept(named("second"), named("third"))).accepted)
-        .toMatchObject([{ outcome: "accepted" }, { outcome: "accepted" }]);
-      bench.store = pruning;
-      const rare = { key: { apiClientId: "rare" }, eventType: "message.rare" };
-      bench.expect(await bench.claim()).toMatchObject([rare, rare]);
-    }),
-  ]),
   it("never prunes pending events, and prunes dead letters last (I10)", async (bench) => {
     await witness(bench);
     await bench.accept(bench.of("dead", 1), bench.of("pending", 2));
@@ -88,7 +46,7 @@ export const pruneCases: readonly ContractCase[] = [
     bench.expect(hex((await bench.at(1, "dead")).raw) === null).toBe(false);
     await days(bench, 1);
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ events: 1, lanes: 1, quarantined: 1 });
-    bench.expect((await bench.find()).map((event) => event.lane.messageId)).toEqual(["witness", "pending"]);
+    bench.expect((await bench.find()).map((event) => event.lane.name)).toEqual(["witness", "pending"]);
     bench.expect((await bench.step({ quarantines: [bench.quarantine("{broken")] })).quarantined).toEqual(["held"]);
   }),
   it("counts an identity's retention from its end, however long ago it was accepted (I1)", async (bench) => {

@@ -11,11 +11,11 @@ export const upkeepCases: readonly ContractCase[] = [
     await bench.accept(bench.of("a", 1, { peer: "+15550001", externalReference: "order 7" }));
     await bench.clock.advance(1_000);
     const failed = { eventType: "message.failed" };
-    await bench.accept(bench.of("b", 1, { ...failed, lane: { apiClientId: "second" } }), bench.of("a", 2));
+    await bench.accept(bench.of("b", 1, { ...failed, lane: { tenant: "second" } }), bench.of("a", 2));
     const [a, b] = await bench.claimTwo();
     await bench.settle(bench.complete(a, "unhandled"), bench.dead(b));
     await bench.accept(bench.of("a", 0), bench.of("a", 2, { note: "differs" }));
-    const found = async (query: object) => (await bench.find(query)).map((e) => `${e.lane.messageId}${e.sequence}`);
+    const found = async (query: object) => (await bench.find(query)).map((e) => `${e.lane.name}${e.sequence}`);
     bench.expect(await found({ order: "newest" })).toEqual(["a0", "a2", "b1", "a1"]);
     bench.expect(await found({ states: ["done", "dead"] })).toEqual(["a1", "b1"]);
     bench.expect(await found({ states: ["dead", "discarded"] })).toEqual(["b1"]);
@@ -23,8 +23,11 @@ export const upkeepCases: readonly ContractCase[] = [
     bench.expect([await found({ late: true }), await found({ conflict: true })]).toEqual([["a0"], ["a2"]]);
     bench.expect(await found({ late: false, conflict: false })).toEqual(["a1", "b1"]);
     bench.expect([await found(failed), await found({ eventType: "none" })]).toEqual([["b1"], []]);
-    bench.expect([await found({ apiClientId: "second" }), await found({ apiClientId: "no" })]).toEqual([["b1"], []]);
-    bench.expect(await found({ messageId: "a", states: ["pending"] })).toEqual(["a2", "a0"]);
+    bench.expect([await found({ tenant: "second" }), await found({ tenant: "no" })]).toEqual([["b1"], []]);
+    bench.expect([await found({ tenant: null }), await found({ source: "none" })]).toEqual([[], []]);
+    bench.expect(await found({ source: "service", tenant: "client" })).toEqual(["a1", "a2", "a0"]);
+    bench.expect(await found({ source: "service", late: false, states: ["dead"] })).toEqual(["b1"]);
+    bench.expect(await found({ lane: "a", states: ["pending"] })).toEqual(["a2", "a0"]);
     bench.expect(await found({ externalReference: "order 7" })).toEqual(["a1", "a2", "a0"]);
     bench.expect(await found({ peer: "+15550001", late: false })).toEqual(["a1", "a2"]);
     bench.expect(await found({ errorCode: "handler_failed" })).toEqual(["b1"]);
@@ -61,7 +64,8 @@ export const upkeepCases: readonly ContractCase[] = [
     ]);
     bench.expect(JSON.stringify(await bench.store.lane(lane.id))).toBe(JSON.stringify(lane));
     bench.expect(await bench.store.lane(1e9)).toBe(null);
-    bench.expect(await bench.store.lane({ ...lane.key, tag: "inbound" })).toBe(null);
+    bench.expect(await bench.store.lane({ ...lane.key, order: "arrival" })).toBe(null);
+    bench.expect(await bench.store.lane({ source: "service", tenant: "client", id: "m" })).toBe(null);
   }),
   it("reports figures: how much is pending and since when, and the totals", async (bench) => {
     const empty = await bench.store.stats();
@@ -133,9 +137,10 @@ export const upkeepCases: readonly ContractCase[] = [
 
 // Searching lanes.
 
+/** The names of lanes, or the own ids of events that are alone in them. */
 async function found(bench: Bench, query: Partial<LaneQuery> = {}): Promise<readonly string[]> {
   const { items } = await bench.store.findLanes({ limit: 1_000, ...query });
-  return items.map(({ key }) => key.messageId);
+  return items.map(({ key, newest }) => key.name ?? newest.ownId ?? "");
 }
 
 function factsOf({ events: _events, more: _more, gaps: _gaps, attempts: _attempts, ...facts }: LaneRecord) {
@@ -145,21 +150,28 @@ function factsOf({ events: _events, more: _more, gaps: _gaps, attempts: _attempt
 export const laneCases: readonly ContractCase[] = [
   it("lists lanes with their newest event, the newest lane first", async (bench) => {
     const wish = { peer: "+15550001", externalReference: "order 7" };
-    await bench.accept(bench.of("a", 3, wish), bench.of("b", 0, { lane: { tag: "inbound" } }));
+    await bench.accept(bench.of("a", 3, wish), bench.of("b", 0, { lane: { order: null } }));
     await bench.clock.advance(1_000);
     await bench.accept(bench.of("a", 1, { eventType: "message.queued" }));
     const { items, next } = await bench.store.findLanes({ limit: 10 });
     bench.expect([items.map(({ key }) => key), next]).toEqual([
       [
-        { apiClientId: "client", tag: "inbound", messageId: "b" },
-        { apiClientId: "client", tag: "outbound", messageId: "a" },
+        { source: "service", tenant: "client", order: null, name: null },
+        { source: "service", tenant: "client", order: "sequence", name: "a" },
       ],
       null,
     ]);
     const [, a] = items as readonly [LaneSummary, LaneSummary];
     const lane = await bench.lane("a");
     const { id } = await bench.at(1, "a");
-    const newest = { id, eventType: "message.queued", sequence: 1, acceptedAt: bench.clock.now(), state: "pending" };
+    const newest = {
+      id,
+      ownId: null,
+      eventType: "message.queued",
+      sequence: 1,
+      acceptedAt: bench.clock.now(),
+      state: "pending",
+    };
     bench.expect(a).toEqual({ ...factsOf(lane), newest });
     bench.expect(a).toMatchObject({ peer: "+15550001", externalReference: "order 7" });
   }),
@@ -176,7 +188,7 @@ export const laneCases: readonly ContractCase[] = [
     bench.expect(await read(ids, size)).toEqual([c]);
     bench.expect(await read([0, ...ids], 1)).toEqual([c]);
     bench.expect([await read([], 1), await read([0], 1)]).toEqual([[], []]);
-    await bench.act({ kind: "erase", subject: { messageId: "c" } });
+    await bench.act({ kind: "erase", subject: { id: "c" } });
     bench.expect(await read(ids, 1)).toEqual([b]);
     const [row] = (await bench.store.find({ limit: 1 })).items;
     bench.expect([row?.hasBody, row !== undefined && "raw" in row]).toEqual([false, false]);
@@ -216,12 +228,12 @@ export const laneCases: readonly ContractCase[] = [
     for (const status of ["idle", "blocked", "leased", "backoff", "gap", "ready"] as const)
       bench.expect(await found(bench, { statuses: [status] })).toEqual([status]);
     bench.expect(await found(bench, { statuses: ["gap", "idle", "blocked"] })).toEqual(["gap", "blocked", "idle"]);
-    bench.expect(await found(bench, { statuses: ["leased", "leased"], tag: "outbound" })).toEqual(["leased"]);
+    bench.expect(await found(bench, { statuses: ["leased", "leased"], order: "sequence" })).toEqual(["leased"]);
     bench.expect(await found(bench, { statuses: [] })).toEqual([]);
-    bench.expect(await found(bench, { statuses: ["blocked"], tag: "inbound" })).toEqual([]);
+    bench.expect(await found(bench, { statuses: ["blocked"], order: null })).toEqual([]);
   }),
   it("finds a lane once, even if its status changes meanwhile", async (bench) => {
-    const wish = { statuses: ["ready", "leased"], tag: "outbound" } as const;
+    const wish = { statuses: ["ready", "leased"], order: "sequence" } as const;
     await bench.accept(bench.of("a", 1), bench.of("a", 2));
     const [whenReady, leases] = await Promise.all([found(bench, wish), bench.claim()]);
     bench.expect(whenReady).toEqual(["a"]);
@@ -229,32 +241,32 @@ export const laneCases: readonly ContractCase[] = [
     const [whenLeased] = await Promise.all([found(bench, wish), bench.settle(...complete)]);
     bench.expect(whenLeased).toEqual(["a"]);
   }),
-  it("finds lanes by tag, client, number, missing event types, and the time since their last event", async (bench) => {
+  it("finds lanes by order, tenant, number, missing event types, and the time since their last event", async (bench) => {
     const at = bench.clock.now();
     const terminal = ["message.delivery", "message.failed"];
     await bench.accept(
       bench.of("open", 1, { peer: "+15550001" }),
       bench.of("delivered", 1),
       bench.of("failed", 2, { eventType: "message.failed" }),
-      bench.of("in", 0, { lane: { tag: "inbound" }, eventType: "message.inbound" }),
+      bench.of("in", 0, { lane: { order: null }, eventType: "message.inbound" }),
     );
     await bench.clock.advance(1_000);
     await bench.accept(bench.of("delivered", 2, { eventType: "message.delivery" }));
-    await bench.accept(bench.of("young", 1, { lane: { apiClientId: "second" } }));
-    bench.expect(await found(bench, { tag: "outbound", without: terminal })).toEqual(["young", "open"]);
-    bench.expect(await found(bench, { without: terminal, quietSince: at, tag: "outbound" })).toEqual(["open"]);
+    await bench.accept(bench.of("young", 1, { lane: { tenant: "second" } }));
+    bench.expect(await found(bench, { order: "sequence", without: terminal })).toEqual(["young", "open"]);
+    bench.expect(await found(bench, { without: terminal, quietSince: at, order: "sequence" })).toEqual(["open"]);
     bench.expect(await found(bench, { quietSince: at })).toEqual(["in", "failed", "open"]);
     bench.expect(await found(bench, { quietSince: at - 1 })).toEqual([]);
-    bench.expect(await found(bench, { without: ["message.never"], tag: "inbound" })).toEqual(["in"]);
+    bench.expect(await found(bench, { without: ["message.never"], order: null })).toEqual(["in"]);
     bench.expect((await found(bench, { without: [] })).length).toBe(5);
     bench.expect(await found(bench, { peer: "+15550001" })).toEqual(["open"]);
     bench.expect(await found(bench, { peer: "+1555" })).toEqual([]);
-    bench.expect(await found(bench, { peer: null, tag: "outbound" })).toEqual(["young", "failed", "delivered"]);
-    bench.expect(await found(bench, { apiClientId: "second" })).toEqual(["young"]);
-    bench.expect(await found(bench, { apiClientId: "none" })).toEqual([]);
+    bench.expect(await found(bench, { peer: null, order: "sequence" })).toEqual(["young", "failed", "delivered"]);
+    bench.expect(await found(bench, { tenant: "second" })).toEqual(["young"]);
+    bench.expect(await found(bench, { tenant: "none" })).toEqual([]);
   }),
   it("does not report a lane as missing a type when its latest event, possibly of that type, was pruned", async (bench) => {
-    const wish = { without: ["message.delivery"], tag: "outbound" } as const;
+    const wish = { without: ["message.delivery"], order: "sequence" } as const;
     await bench.accept(bench.of("ended", 1), bench.of("dead", 1), bench.of("pruned", 1));
     const [ended, dead, pruned] = await bench.claim();
     if (ended === undefined || dead === undefined || pruned === undefined) throw new Error("All lanes were due.");
@@ -271,12 +283,12 @@ export const laneCases: readonly ContractCase[] = [
   it("pages through lanes, also of several statuses", async (bench) => {
     const ids = ["1", "2", "3", "4", "5"];
     await bench.accept(...ids.map((id) => bench.of(id, Number(id) % 2)));
-    const gaps = [{}, { tag: "outbound" }, { statuses: ["gap", "ready"] }] as const;
+    const gaps = [{}, { order: "sequence" }, { statuses: ["gap", "ready"] }] as const;
     for (const query of gaps) {
       const pages: string[][] = [];
       for (let after: number | null = 1e9; after !== null; ) {
         const page = await bench.store.findLanes({ ...query, limit: 2, after });
-        pages.push(page.items.map(({ key }) => key.messageId));
+        pages.push(page.items.map(({ key }) => key.name ?? ""));
         after = page.next;
       }
       bench.expect(pages).toEqual([["5", "4"], ["3", "2"], ["1"]]);

@@ -1,5 +1,5 @@
 /** The store contract on how a lease ends: complete, retry, dead, release; and on effects, which commit with a completion or not at all. */
-import { type Bench, type ContractCase, it, needing, sequences } from "./store-bench.ts";
+import { type Bench, type ContractCase, it, nameOf, needing, sequences } from "./store-bench.ts";
 
 export const settleCases: readonly ContractCase[] = [
   it("completes an event once, with its outcome (I8, I10)", async (bench) => {
@@ -138,7 +138,7 @@ const casesOf = (kind: "write" | "statement", effects: string): readonly Contrac
     await bench.accept(bench.event(1), bench.event(2), bench.of("other", 1));
     const [first, other] = await bench.claim();
     if (first === undefined || other === undefined) throw new Error("Two lanes were due.");
-    const settles = [first, other].map((lease) => bench.complete(lease, "handled", [write(lease.key.messageId)]));
+    const settles = [first, other].map((lease) => bench.complete(lease, "handled", [write(nameOf(lease))]));
     bench.expect(await bench.settle(...settles)).toEqual(["settled", "settled"]);
     bench.expect(await bench.claimOne()).toMatchObject({ sequence: 2, lane: first.lane });
     bench.expect((await read()).length).toBe(2);
@@ -181,7 +181,7 @@ export const effectCases: readonly ContractCase[] = [
       if (a === undefined || b === undefined || c === undefined) throw new Error("Three lanes were due.");
       const wrong = { text: "insert into no_such_table values (1)", values: [] };
       const settles = [a, b, c].map((lease) => {
-        const effects = lease === b ? [statement("b"), wrong] : [statement(lease.key.messageId)];
+        const effects = lease === b ? [statement("b"), wrong] : [statement(nameOf(lease))];
         return bench.complete(lease, "handled", effects);
       });
       const settled = await bench.settled(settles);

@@ -1,19 +1,20 @@
-/** The store contract on events of other sources: one lane each, an identity of their own, headers next to the body, and who may read them. */
+/** The store contract on events of other sources: one lane each, an id of their own, headers next to the body, and who may read them. */
 import type { NewEvent } from "../../src/inbox/record.ts";
 import { type Bench, bytes, type ContractCase, DAY, hex, it, needing, POLICY } from "./store-bench.ts";
 
 interface Wish extends Partial<Pick<NewEvent, "eventType" | "head" | "untimed" | "externalReference" | "repeats">> {
   readonly source?: string;
+  readonly tenant?: string | null;
   readonly body?: string;
 }
 
 /** An event of the source `billing`, alone in its lane. */
 function event(
   bench: Bench,
-  identity: string,
-  { source = "billing", body = "the same", ...rest }: Wish = {},
+  ownId: string,
+  { source = "billing", tenant = null, body = "the same", ...rest }: Wish = {},
 ): NewEvent {
-  const lane = { apiClientId: source, tag: "single", messageId: identity } as const;
+  const lane = { source, tenant, order: null, name: ownId } as const;
   return bench.event(0, {
     eventType: "invoice.paid",
     gapWaitMs: 0,
@@ -24,7 +25,7 @@ function event(
 }
 
 export const sourceCases: readonly ContractCase[] = [
-  it("keeps an event of another source under its identity, whatever type and reference a repeat has", async (bench) => {
+  it("keeps an event of another source under its own id, whatever type and reference a repeat has", async (bench) => {
     await bench.accept(event(bench, "evt_1", { externalReference: "first" }));
     const repeat = event(bench, "evt_1", { eventType: "an.invented.type", externalReference: "second" });
     const { accepted } = await bench.accept(repeat, event(bench, "evt_1"));
@@ -32,33 +33,69 @@ export const sourceCases: readonly ContractCase[] = [
     bench.expect(accepted).toMatchObject([duplicate, duplicate]);
     const [found] = await bench.find();
     bench.expect(found).toMatchObject({ eventType: "invoice.paid", duplicates: 2, conflict: false, sequence: 0 });
-    const lane = await bench.lane("evt_1", { apiClientId: "billing", tag: "single" });
+    const lane = await bench.lane("evt_1", { source: "billing", tenant: null, order: null });
     bench.expect([lane.events.length, lane.externalReference]).toEqual([1, "first"]);
   }),
   it("knows an event again in the batch that brings it twice", async (bench) => {
     const { accepted } = await bench.accept(event(bench, "evt_1"), event(bench, "evt_1", { eventType: "other" }));
     bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "duplicate"]);
   }),
-  it("notices other content under a known identity, and keeps it", async (bench) => {
+  it("notices other content under a known id, and keeps it", async (bench) => {
     await bench.accept(event(bench, "evt_1"));
     const { accepted } = await bench.accept(event(bench, "evt_1", { body: "other" }));
     bench.expect(accepted).toMatchObject([{ outcome: "duplicate", conflict: true }]);
   }),
-  it("keeps sources, and a source and the messaging service, apart under one identity", async (bench) => {
-    const same = [event(bench, "m"), event(bench, "m", { source: "code" }), event(bench, "m", { source: "code:a" })];
-    const { accepted } = await bench.accept(...same, bench.event(1, { lane: { apiClientId: "billing" } }));
-    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "accepted", "accepted", "accepted"]);
-    const of = async (source: string) => (await bench.find({ source })).map(({ lane }) => lane.apiClientId);
-    bench.expect(await of("billing")).toEqual(["billing"]);
-    bench.expect(await of("code")).toEqual(["code", "code:a"]);
-    bench.expect(await of("cod")).toEqual([]);
+  it("keeps sources, and the tenants of one, apart under one id", async (bench) => {
+    const owners = [{}, { source: "code" }, { source: "code", tenant: "a" }, { source: "code-a", tenant: "a" }];
+    const same = owners.map((owner) => event(bench, "m", owner));
+    const { accepted } = await bench.accept(...same, bench.event(1, { lane: { source: "billing" } }));
+    bench.expect(accepted.map(({ outcome }) => outcome)).toEqual(Array(5).fill("accepted"));
+    const of = async (query: object) => (await bench.find(query)).map(({ lane }) => [lane.source, lane.tenant]);
+    bench.expect(await of({ source: "billing", id: "m" })).toEqual([["billing", null]]);
+    bench.expect(await of({ source: "code" })).toEqual([
+      ["code", null],
+      ["code", "a"],
+    ]);
+    bench.expect(await of({ tenant: "a" })).toEqual([
+      ["code", "a"],
+      ["code-a", "a"],
+    ]);
+    bench.expect(await of({ tenant: null })).toEqual([
+      ["billing", null],
+      ["code", null],
+    ]);
+    bench.expect(await of({ source: "cod" })).toEqual([]);
     const lanes = await bench.store.findLanes({ source: "code", limit: 10 });
-    bench.expect(lanes.items.map(({ key }) => key.apiClientId)).toEqual(["code:a", "code"]);
+    bench.expect(lanes.items.map(({ key }) => key.tenant)).toEqual(["a", null]);
+  }),
+  it("pages through the events of a source or a tenant, in both directions, past many others", async (bench) => {
+    const many = (owner: Wish, count: number, from: string) =>
+      Array.from({ length: count }, (_, index) => event(bench, `${from} ${index}`, owner));
+    await bench.accept(...many({ tenant: "a" }, 3, "a"), ...many({ tenant: "b" }, 2, "b"));
+    await bench.accept(...many({ source: "other", tenant: "a" }, 60, "others"), ...many({ tenant: "a" }, 2, "last"));
+    const pages = async (query: object) => {
+      const all: (string | null)[] = [];
+      for (let after: number | undefined; ; ) {
+        const page = await bench.store.find({ ...query, limit: 2, ...(after !== undefined && { after }) });
+        all.push(...page.items.map(({ ownId }) => ownId));
+        if (page.next === null) return all;
+        after = page.next;
+      }
+    };
+    const billing = ["a 0", "a 1", "a 2", "b 0", "b 1", "last 0", "last 1"];
+    bench.expect(await pages({ source: "billing", order: "oldest" })).toEqual(billing);
+    bench.expect(await pages({ source: "billing" })).toEqual(billing.toReversed());
+    bench.expect(await pages({ source: "billing", states: ["pending"] })).toEqual(billing.toReversed());
+    bench.expect(await pages({ source: "billing", tenant: "b" })).toEqual(["b 1", "b 0"]);
+    bench.expect((await pages({ tenant: "a" })).length).toBe(65);
+    bench
+      .expect((await pages({ tenant: "a", order: "oldest" })).slice(0, 4))
+      .toEqual(["a 0", "a 1", "a 2", "others 0"]);
   }),
   it("handles each by itself, in the order of arrival, and never as late", async (bench) => {
     await bench.accept(event(bench, "evt_2"), event(bench, "evt_1"));
     const leases = await bench.claimTwo();
-    bench.expect(leases.map(({ key, late, missing }) => [key.messageId, late, missing])).toEqual([
+    bench.expect(leases.map(({ ownId, late, missing }) => [ownId, late, missing])).toEqual([
       ["evt_2", false, null],
       ["evt_1", false, null],
     ]);
@@ -76,14 +113,14 @@ export const sourceCases: readonly ContractCase[] = [
     const again = await bench.claimOne();
     bench.expect(again.head).toBe(head);
     await bench.settle(bench.complete(again));
-    await bench.act({ kind: "erase", subject: { messageId: "evt_1" } });
+    await bench.act({ kind: "erase", subject: { id: "evt_1" } });
     bench.expect((await bench.find()).map((found) => found.head)).toEqual([null, null, null]);
   }),
   it("leases an event at once with its headers", async (bench) => {
     const { leases } = await bench.step({ accepts: [event(bench, "evt_1", { head: "{}" })], claim: { limit: 1 } });
     bench.expect(leases.map(({ head, acceptIndex }) => [head, acceptIndex])).toEqual([["{}", 0]]);
   }),
-  it("erases an event of another source by its body alone: its identity does not name a message", async (bench) => {
+  it("erases an event by its own id, or by its body", async (bench) => {
     const named = [
       event(bench, "msg_1", { body: "of somebody else" }),
       event(bench, "evt_2", { body: "msg_1" }),
@@ -91,12 +128,12 @@ export const sourceCases: readonly ContractCase[] = [
       { ...event(bench, "evt_4"), raw: bytes("To=%2B15550100002&Body=Hi") },
     ];
     await bench.accept(...named, bench.of("msg_1", 1));
-    bench.expect(await bench.act({ kind: "erase", subject: { messageId: "msg_1" } })).toEqual({ ok: true, count: 2 });
-    const kept = async () => (await bench.find()).flatMap(({ lane, raw }) => (raw === null ? [] : [lane.messageId]));
-    bench.expect(await kept()).toEqual(["msg_1", "evt_3", "evt_4"]);
+    bench.expect(await bench.act({ kind: "erase", subject: { id: "msg_1" } })).toEqual({ ok: true, count: 3 });
+    const kept = async () => (await bench.find()).flatMap(({ ownId, raw }) => (raw === null ? [] : [ownId]));
+    bench.expect(await kept()).toEqual(["evt_3", "evt_4"]);
     await bench.act({ kind: "erase", subject: { peer: "+15550100002" } });
-    await bench.act({ kind: "erase", subject: { messageId: "15550100002" } });
-    bench.expect(await kept()).toEqual(["msg_1"]);
+    await bench.act({ kind: "erase", subject: { id: "15550100002" } });
+    bench.expect(await kept()).toEqual([]);
   }),
   it("does not take the time of acceptance for a signed one", async (bench) => {
     const untimed = true as const;
@@ -104,7 +141,7 @@ export const sourceCases: readonly ContractCase[] = [
     bench.clock.advance(60_000);
     await bench.accept(event(bench, "evt_1", { untimed }));
     await bench.accept(event(bench, "evt_1", { untimed, repeats: { count: 2, signedAt: null } }));
-    const body = bench.quarantine("{", { scope: "source:billing", untimed });
+    const body = bench.quarantine("{", { source: "billing", untimed });
     await bench.step({ quarantines: [body] });
     const { newestSignedAt, serviceResigns, counters } = await bench.store.stats();
     bench.expect([newestSignedAt, serviceResigns, counters.duplicates]).toEqual([null, false, 4]);
@@ -119,7 +156,7 @@ export const sourceCases: readonly ContractCase[] = [
     for (const lease of await bench.claim()) await bench.settle(bench.dead(lease));
     await bench.step({ quarantines: [bench.quarantine("{", { untimed }), bench.quarantine("[")] });
     const kept = async () =>
-      (await bench.find()).map(({ lane, untimed, raw }) => [lane.messageId, untimed, raw === null]);
+      (await bench.find()).map(({ lane, ownId, untimed, raw }) => [lane.name ?? ownId, untimed, raw === null]);
     await bench.clock.advance(8 * DAY);
     bench.expect(await bench.store.prune(POLICY)).toMatchObject({ bodies: 1, events: 0, more: false });
     const all = [
@@ -146,7 +183,7 @@ export const sourceCases: readonly ContractCase[] = [
       [null, false],
       ['{"x-id":"1"}', false],
     ]);
-    await bench.act({ kind: "erase", subject: { messageId: "somebody" } });
+    await bench.act({ kind: "erase", subject: { id: "somebody" } });
     bench.expect((await heads())[1]).toEqual([null, true]);
   }),
   it("records entries, and refuses one that comes back as another kind of source", async (bench) => {

@@ -2,7 +2,11 @@ import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { Turn } from "../../src/inbox/store.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import { type Bench, openBench, outbound, quarantine, rounds, startBench } from "./bench.ts";
+import { type Bench, laneOf, openBench, outbound, quarantine, rounds, startBench } from "./bench.ts";
+
+/** An event that is alone in its lane. */
+const ALONE = { lane: { source: "service", tenant: "client", name: null, order: null }, sequence: 0 } as const;
+const OTHER_CONTENT = { digest: new Uint8Array(32) };
 
 /** How many events each turn accepted. */
 const sizes = (bench: Bench) => bench.recorder.turns.map((turn) => turn.accepts.length);
@@ -191,20 +195,26 @@ describe("Batcher", () => {
   });
 
   it.each([
-    ["message", { lane: { apiClientId: "apc_7", tag: "outbound", messageId: "b" } as const }],
-    ["client", { lane: { apiClientId: "apc_8", tag: "outbound", messageId: "a" } as const }],
-    ["kind of lane", { lane: { apiClientId: "apc_7", tag: "inbound", messageId: "a" } as const }],
-    ["sequence", { sequence: 2 }],
-    ["type", { eventType: "message.queued" }],
-    ["identity", { identity: "evt_2" }],
-    ["content", { digest: new Uint8Array(32) }],
-  ])("keeps deliveries apart that are equal in all but their %s", async (_, other) => {
-    const bench = await openBench();
-    const event = outbound(bench.clock, "a", 1, { identity: "evt_1" });
-    const accept = (one: NewEvent) =>
-      new Promise((resolve) => bench.groupCommit.accept(one, {}, (_error, acceptance) => resolve(acceptance)));
-    await Promise.all([accept(event), accept({ ...event, ...other })]);
-    expect(bench.recorder.turns.flatMap((turn) => turn.accepts)).toHaveLength(2);
+    ["lane's name", {}, { lane: laneOf("b") }],
+    ["source", {}, { lane: { ...laneOf("a"), source: "other" } }],
+    ["tenant", {}, { lane: { ...laneOf("a"), tenant: "other" } }],
+    ["kind of lane", {}, { ...ALONE, ownId: "a" }],
+    ["sequence", {}, { sequence: 2 }],
+    ["type", {}, { eventType: "message.queued" }],
+    ["content", {}, OTHER_CONTENT],
+    ["own id", { ...ALONE, ownId: "evt_1" }, { ownId: "evt_2" }],
+    ["own id's source", { ...ALONE, ownId: "evt_1" }, { lane: { ...ALONE.lane, source: "other" } }],
+    ["own id's tenant", { ...ALONE, ownId: "evt_1" }, { lane: { ...ALONE.lane, tenant: "other" } }],
+    ["content under one id", { ...ALONE, ownId: "evt_1" }, OTHER_CONTENT],
+  ])("keeps deliveries apart that are equal in all but their %s", async (_, own, other) => {
+    expect(await batchedWith(own, other)).toHaveLength(2);
+  });
+
+  it.each([
+    ["the lane", { lane: { ...ALONE.lane, name: "sub_1", order: "position" } as const, sequence: 3_000 }],
+    ["the type", { eventType: "message.queued" }],
+  ])("joins deliveries of one event by its own id, whatever %s", async (_, other) => {
+    expect(await batchedWith({ ...ALONE, ownId: "evt_1" }, other)).toMatchObject([{ repeats: { count: 1 } }]);
   });
 
   it("goes on after a callback that throws, and the error surfaces", async () => {
@@ -233,6 +243,16 @@ describe("Batcher", () => {
     expect(handled[0]).toBe(parsed);
   });
 });
+
+/** What is stored of two deliveries of one batch that are equal but for `other`. */
+async function batchedWith(own: Partial<NewEvent>, other: Partial<NewEvent>): Promise<readonly NewEvent[]> {
+  const bench = await openBench();
+  const event = { ...outbound(bench.clock, "a", 1), ...own };
+  const accept = (one: NewEvent) =>
+    new Promise((resolve) => bench.groupCommit.accept(one, {}, (_error, acceptance) => resolve(acceptance)));
+  await Promise.all([accept(event), accept({ ...event, ...other })]);
+  return bench.recorder.turns.flatMap((turn) => turn.accepts);
+}
 
 /** The next uncaught error, kept from failing the test run. */
 function nextUncaught(): Promise<unknown> {

@@ -5,6 +5,7 @@ import type { ClaimEnding, WorkerEvents } from "../../src/inbox/completion.ts";
 import type { GroupCommit, GroupCommitLimits } from "../../src/inbox/group-commit.ts";
 import { Entries, HandlerRegistry } from "../../src/inbox/handlers.ts";
 import { Instruments } from "../../src/inbox/instrumentation.ts";
+import type { NamedLaneKey } from "../../src/inbox/lane-key.ts";
 import type { EventNotice, EventSummary, LaneRecord, NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
 import type {
   Acceptance,
@@ -177,7 +178,7 @@ export class Bench<Tx = never> {
     this.#logger = logger;
     this.instruments = new Instruments(logger, clock);
     const handlers = new HandlerRegistry<Tx>(SERVICE_TYPES);
-    this.entries = new Entries([{ name: null, source: serviceReader(() => 0), handlers }]);
+    this.entries = new Entries([{ name: "service", source: serviceReader(() => 0), handlers }]);
     this.registry = handlers as unknown as Handlers<Tx>;
     options.register?.(this.registry);
     const standard = { concurrency: 4, flow: null, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
@@ -204,9 +205,9 @@ export class Bench<Tx = never> {
     };
   }
 
-  /** Accepts an event of message `messageId`; resolves after the commit. */
-  accept(messageId: string, sequence = 1, wish: Wish = {}): Promise<Acceptance> {
-    const event = outbound(this.clock, messageId, sequence, wish);
+  /** Accepts an event of lane `name`; resolves after the commit. */
+  accept(name: string, sequence = 1, wish: Wish = {}): Promise<Acceptance> {
+    const event = outbound(this.clock, name, sequence, wish);
     const parsed = parseEvent(event.raw);
     if (!parsed.ok) throw new Error(`The test's body is no event: ${parsed.code}`);
     return new Promise((resolve, reject) => {
@@ -217,7 +218,7 @@ export class Bench<Tx = never> {
     });
   }
 
-  /** Accepts events of `count` messages in one turn. */
+  /** Accepts events of `count` lanes in one turn. */
   acceptMany(count: number, prefix = "m"): Promise<Acceptance[]> {
     return Promise.all(Array.from({ length: count }, (_, index) => this.accept(`${prefix}${index}`)));
   }
@@ -240,9 +241,9 @@ export class Bench<Tx = never> {
     return told;
   }
 
-  async lane(messageId: string): Promise<LaneRecord> {
-    const lane = await this.#inner.lane({ apiClientId: "apc_7", tag: "outbound", messageId });
-    if (lane === null) throw new Error(`There is no lane ${messageId}.`);
+  async lane(name: string): Promise<LaneRecord> {
+    const lane = await this.#inner.lane(laneOf(name));
+    if (lane === null) throw new Error(`There is no lane ${name}.`);
     return lane;
   }
 
@@ -307,20 +308,26 @@ export function openContext(clock: FakeClock, logger: Logger, id = "one"): OpenC
   return { clock, logger, rules: RULES, migrate: "auto", instance };
 }
 
+/** The lane of an outbound message. */
+export function laneOf(name: string): NamedLaneKey {
+  return { source: "service", tenant: "client", name, order: "sequence" };
+}
+
 /** An outbound event as the receiver makes it; `message.sent` unless the wish says otherwise. */
-export function outbound(clock: FakeClock, messageId: string, sequence: number, wish: Wish = {}): NewEvent {
+export function outbound(clock: FakeClock, name: string, sequence: number, wish: Wish = {}): NewEvent {
   const { body, ...rest } = wish;
   const eventType = wish.eventType ?? "message.sent";
   const now = clock.now();
   const data = {
-    ...{ messageId, externalReference: "order-77", sendFrom: "+15550100001", to: "+15550100002" },
+    ...{ messageId: name, externalReference: "order-77", sendFrom: "+15550100001", to: "+15550100002" },
     ...{ status: eventType === "message.failed" ? "failed" : "sent" },
     error: eventType === "message.failed" ? { code: "PROVIDER_SEND_FAILED", message: "No.", details: {} } : null,
   };
-  const common = { eventType, direction: "outbound", occurredAt: now, apiClientId: "apc_7", messageId, sequence, data };
+  const ids = { apiClientId: "client", messageId: name };
+  const common = { eventType, direction: "outbound", occurredAt: now, ...ids, sequence, data };
   const raw = Buffer.from(JSON.stringify({ ...common, ...body }));
   return {
-    lane: { apiClientId: "apc_7", tag: "outbound", messageId },
+    lane: laneOf(name),
     ...{ sequence, eventType, occurredAt: now, signedAt: now, gapWaitMs: 90_000 },
     ...{ digest: hash("sha256", raw, "buffer"), raw, trace: null, peer: null, externalReference: null },
     ...rest,
@@ -343,8 +350,7 @@ export const ENDS: Readonly<Record<"effects" | "a function" | "no effects" | "a 
 };
 
 function complete() {
-  const key = { apiClientId: "apc_7", tag: "outbound", messageId: "gone" } as const;
-  return { kind: "complete", lease: { ...GONE, key }, outcome: "handled" } as const;
+  return { kind: "complete", lease: { ...GONE, key: laneOf("gone") }, outcome: "handled" } as const;
 }
 
 /** Stores a body that is no event; resolves after the commit. */
@@ -352,7 +358,7 @@ export function quarantine(bench: Bench, text = "{", bytes = 1): Promise<Quarant
   const raw = Buffer.from(text.padEnd(bytes));
   const body: NewQuarantine = {
     ...{ reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", signedAt: bench.clock.now() },
-    ...{ digest: raw, raw, trace: null },
+    ...{ source: "service", tenant: null, digest: raw, raw, trace: null },
   };
   return new Promise((resolve, reject) => {
     bench.groupCommit.quarantine(body, (error, answer) => (error === null ? resolve(answer) : reject(error)));

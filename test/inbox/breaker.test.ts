@@ -199,11 +199,11 @@ describe("the pause of a worker whose handlers all fail", () => {
 
   it("gives back what a turn under way had claimed when it began", async () => {
     const last = deferred();
-    const runs: string[] = [];
+    const runs: (string | null)[] = [];
     const bench = await startBench(
       (_, ctx) => {
-        runs.push(ctx.meta.lane.messageId);
-        return ctx.meta.lane.messageId === "last" ? last.promise : Promise.reject(new Error("database down"));
+        runs.push(ctx.meta.lane);
+        return ctx.meta.lane === "last" ? last.promise : Promise.reject(new Error("database down"));
       },
       { worker: { concurrency: 8 } },
     );

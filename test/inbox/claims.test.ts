@@ -85,7 +85,7 @@ class Course {
   get #options() {
     const { clock, store, flow } = this;
     const handler = async (_event: object, { meta: { lane, sequence } }: Pick<HandlerContext, "meta">) => {
-      this.starts.push({ id: `${lane.messageId} ${sequence}`, at: clock.monotonic() });
+      this.starts.push({ id: `${lane} ${sequence}`, at: clock.monotonic() });
       this.most = Math.max(this.most, ++this.running);
       await (this.gate ?? sleep(clock, 20));
       this.running--;
@@ -356,7 +356,7 @@ it("starts one event that is not fresh after three that are, while both wait", a
   const limits = { rate: null, concurrency: { each: 100, per: "source" } } as const;
   const flow = new Flow(bench.recorder.store, bench, { clock, logger: silentLogger, limits }, { wake() {}, park() {} });
   for (const lease of leases) flow.add({ lease, parsed: null });
-  const order = leases.map(() => flow.next()?.lease.key.messageId.slice(0, 3));
+  const order = leases.map(() => flow.next()?.lease.key.name?.slice(0, 3));
   const turns = ["new", "new", "new", "old"];
   expect(order).toEqual([...turns, ...turns, "new", "new", "old", "old"]);
 });

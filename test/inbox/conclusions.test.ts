@@ -8,10 +8,20 @@ import { failed } from "../../src/inbox/runner.ts";
 import type { Lease, SettleResult } from "../../src/inbox/store.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
+import { laneOf } from "./bench.ts";
 
-const key = { apiClientId: "apc_7", tag: "outbound", messageId: "m" } as const;
-const lease = { lane: 1, token: 4, event: 3, key, sequence: 2, eventType: "message.sent", attempt: 5 } as Lease;
-const notice = { eventId: 3, lane: key, sequence: 2, eventType: "message.sent" };
+const key = laneOf("m");
+const lease = {
+  lane: 1,
+  token: 4,
+  event: 3,
+  key,
+  ownId: null,
+  sequence: 2,
+  eventType: "message.sent",
+  attempt: 5,
+} as Lease;
+const notice = { eventId: 3, lane: key, id: null, sequence: 2, eventType: "message.sent" };
 const thrown = new Error("no");
 const verdict = failed(thrown, NOTHING_QUOTED);
 const failure = { code: "Error", message: "no", durationMs: 1 };
@@ -72,7 +82,7 @@ describe("reportEnd() and reportRetired()", () => {
     ["handler_timeout", "handler_timeout"],
   ])("tells of a retired event whose last error is %s that it is dead: %s", (errorCode, code) => {
     const { told, events } = scene();
-    const record = { id: 3, lane: key, sequence: 2, eventType: "message.sent", attempts: 12, errorCode };
+    const record = { id: 3, lane: key, ownId: null, sequence: 2, eventType: "message.sent", attempts: 12, errorCode };
     reportRetired(record as EventRecord, events, { reread: () => null, masking: () => NOTHING_QUOTED });
     expect(told).toEqual([
       ["deadLettered", notice, 12, code, expect.any(Function)],

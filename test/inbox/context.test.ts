@@ -6,8 +6,8 @@ import type { Lease } from "../../src/inbox/store.ts";
 import { type Logger, silentLogger } from "../../src/internal/logger.ts";
 
 const lease: Lease = {
-  ...{ lane: 7, token: 3, event: 11, identity: null, sequence: 4, eventType: "message.failed", attempt: 2 },
-  key: { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1" },
+  ...{ lane: 7, token: 3, event: 11, ownId: null, sequence: 4, eventType: "message.failed", attempt: 2 },
+  key: { source: "service", tenant: "client", name: "msg_1", order: "sequence" },
   ...{ acceptedAt: 1_000, signedAt: 900, late: false, forced: true, outOfOrder: true, cursorBefore: null },
   missing: { from: 2, to: 3 },
   ...{ trace: "00-trace", raw: Buffer.from("{}"), head: null, acceptIndex: null },
@@ -28,18 +28,28 @@ describe("LeaseContext", () => {
         late: false,
         outOfOrder: true,
       },
-      meta: { eventId: 11, laneId: 7, lane: lease.key, traceparent: "00-trace" },
+      meta: {
+        ...{ eventId: 11, laneId: 7, source: "service", tenant: "client", lane: "msg_1", id: null, sequence: 4 },
+        ...{ eventType: "message.failed", traceparent: "00-trace" },
+      },
     });
     expect(context.rawBody).toBe(lease.raw);
   });
 
   it("names the event by the hash of its identity, the same for each attempt (EVT-12)", () => {
     const context = new LeaseContext<never>(lease, silentLogger, TRANSACTIONAL);
-    const identity = hash("sha256", '["o","apc_7","msg_1",4,"message.failed"]');
+    const identity = hash("sha256", '["service","client","msg_1",4,"message.failed"]');
     expect([context.identity, context.identity]).toEqual([identity, identity]);
     expect(new LeaseContext<never>({ ...lease, attempt: 9, token: 9 }, silentLogger, TRANSACTIONAL).identity).toBe(
       identity,
     );
+  });
+
+  it("names an event that has an id of its own by it, and shows the id (EVT-12)", () => {
+    const key = { source: "billing", tenant: null, name: "sub_1", order: "position" } as const;
+    const context = new LeaseContext<never>({ ...lease, key, ownId: "evt_1" }, silentLogger, TRANSACTIONAL);
+    expect(context.identity).toBe(hash("sha256", '["billing",null,"evt_1"]'));
+    expect(context.meta).toMatchObject({ source: "billing", tenant: null, lane: "sub_1", id: "evt_1" });
   });
 
   it("makes a logger, a signal and an identity only when they are asked for", () => {
@@ -56,7 +66,13 @@ describe("LeaseContext", () => {
     context.commit(() => {});
     expect(children).toEqual([]);
     expect(context.log).toBe(silentLogger);
-    expect(children[0]).toMatchObject({ eventId: 11, eventType: "message.failed", sequence: 4 });
+    expect(children[0]).toMatchObject({
+      eventId: 11,
+      eventType: "message.failed",
+      sequence: 4,
+      source: "service",
+      lane: "msg_1",
+    });
     expect(context.signal).toBe(context.signal);
   });
 

@@ -9,13 +9,13 @@ import type {
   TransferredEvent,
   TransferredLane,
 } from "../../src/inbox/record.ts";
-import { openBench, quarantine } from "./bench.ts";
+import { laneOf, openBench, quarantine } from "./bench.ts";
 
 const CONFLICT: ConflictRecord = { digest: Buffer.from("one"), signedAt: 1, at: 2, raw: Buffer.from('"one"') };
 const EVENT: TransferredEvent = {
   ...{ id: 1, sequence: 2, eventType: "message.sent", state: "done", outcome: "handled", late: false, forced: false },
   ...{ occurredAt: 3, signedAt: 4, acceptedAt: 5, startedAt: 6, finishedAt: 7, attempts: 8, duplicates: 9 },
-  ...{ untimed: false, identity: null, conflict: false, errorCode: "ECONNRESET", error: "hung up" },
+  ...{ untimed: false, ownId: null, conflict: false, errorCode: "ECONNRESET", error: "hung up" },
   ...{ trace: "00-a-b-01", gapWaitMs: 10, digest: Buffer.from("sent"), raw: Buffer.from('"sent"'), head: null },
   conflicting: CONFLICT,
 };
@@ -24,13 +24,14 @@ const ATTEMPT: AttemptRecord = {
   ...{ eventId: 1, attempt: 1, at: 2, durationMs: 3, errorCode: "ECONNRESET", error: "hung up" },
 };
 const QUARANTINED: QuarantineRecord = {
-  ...{ id: 1, reason: "invalid_json", slot: "current", signer: "s", scope: "any", state: "held", replayedAs: null },
+  ...{ id: 1, reason: "invalid_json", slot: "current", signer: "s", source: "service", tenant: null },
+  ...{ scope: "any", state: "held", replayedAs: null },
   ...{ signedAt: 2, acceptedAt: 3, untimed: false, trace: null, digest: Buffer.from("brace"), raw: Buffer.from("{") },
   head: null,
 };
 const AUDIT: AuditRecord = { id: 1, at: 2, by: "ops", act: "replay", detail: "event 1" };
 const LANE: TransferredLane = {
-  ...{ id: 1, key: { apiClientId: "apc_7", tag: "outbound", messageId: "m" }, cursor: 2, status: "idle" },
+  ...{ id: 1, key: laneOf("m"), cursor: 2, status: "idle" },
   ...{ readyAt: null, gapSince: null, peer: null, externalReference: null },
   ...{ events: [EVENT], gaps: [GAP], attempts: [ATTEMPT] },
 };
@@ -77,6 +78,7 @@ describe("ContentReader", () => {
   });
 
   it.each([
+    ...facts("lane", LANE.key, (key) => ofLane({ key })),
     ...facts("event", EVENT, (event) => ofLane({ events: [event] })),
     ...facts("conflict", CONFLICT, (conflicting) => ofLane({ events: [{ ...EVENT, conflicting }] })),
     ...facts("gap", GAP, (gap) => ofLane({ gaps: [gap] })),

@@ -7,7 +7,7 @@ const nothing = () => {};
 /** The entries of a receiver of the service alone, and the registry of its entry. */
 function entriesOf(): { entries: Entries<never>; registry: HandlerRegistry<never> } {
   const registry = new HandlerRegistry<never>(SERVICE_TYPES);
-  const entries = new Entries([{ name: null, source: serviceReader(() => 0), handlers: registry }]);
+  const entries = new Entries([{ name: "service", source: serviceReader(() => 0), handlers: registry }]);
   return { entries, registry };
 }
 

@@ -54,8 +54,8 @@ describe("ctx.commit() with the worker", () => {
   it("retries when an effect throws: nothing of it happened, and its neighbours' did", async () => {
     const { bench, notes } = await sqliteBench((on) =>
       on.onAny((_, ctx) => {
-        ctx.commit(write(`${ctx.meta.lane.messageId} ${ctx.attempt}`));
-        if (ctx.meta.lane.messageId === "bad" && ctx.attempt === 1) ctx.commit(write(null));
+        ctx.commit(write(`${ctx.meta.lane} ${ctx.attempt}`));
+        if (ctx.meta.lane === "bad" && ctx.attempt === 1) ctx.commit(write(null));
       }),
     );
     await Promise.all([bench.accept("good"), bench.accept("bad"), bench.accept("fine")]);

@@ -18,7 +18,7 @@ const customerOf = (event: object): string => String((event as { messageId: stri
 
 interface Start {
   readonly at: number;
-  readonly messageId: string;
+  readonly lane: string | null;
   readonly sequence: number;
 }
 
@@ -30,7 +30,7 @@ async function starting(flow: FlowLimits, worker = {}, { handlerMs = 0, clock = 
     register: (on) =>
       on.onAny((_, ctx) => {
         const { lane, sequence } = ctx.meta;
-        starts.push({ at: bench.clock.monotonic(), messageId: lane.messageId, sequence });
+        starts.push({ at: bench.clock.monotonic(), lane, sequence });
         return handlerMs > 0 ? sleep(clock, handlerMs) : undefined;
       }),
     worker: { flow, ...worker },
@@ -64,9 +64,9 @@ describe("a rate", () => {
     for (let index = 0; index < 5; index++) await bench.accept(`quiet-${index}`);
     bench.worker.start();
     await bench.clock.advance(1_000);
-    expect(starts.filter(({ messageId }) => messageId.startsWith("quiet")).length).toBe(5);
+    expect(starts.filter(({ lane }) => lane?.startsWith("quiet")).length).toBe(5);
     await bench.clock.advance(29_000);
-    const loud = starts.filter(({ messageId }) => messageId.startsWith("loud"));
+    const loud = starts.filter(({ lane }) => lane?.startsWith("loud"));
     for (let second = 1; second < 30; second++)
       expect(Math.abs(within(loud, second * 1_000, (second + 1) * 1_000) - 10)).toBeLessThanOrEqual(1);
     await bench.clock.advance(12_000);
@@ -85,7 +85,7 @@ describe("a rate", () => {
     await bench.acceptMany(40, "new-");
     await bench.clock.advance(12_000);
     const during = starts.slice(before);
-    const fresh = during.filter(({ messageId }) => messageId.startsWith("new")).length;
+    const fresh = during.filter(({ lane }) => lane?.startsWith("new")).length;
     expect(fresh).toBe(40);
     expect(during.length).toBeGreaterThanOrEqual(115);
     await bench.clock.advance(90_000);
@@ -168,7 +168,7 @@ describe("a rate", () => {
     bench.clock.set(bench.clock.now() - 3_600_000);
     for (let index = 0; index < 10; index++) await bench.accept(`b-${index}`);
     await bench.clock.advance(3_000);
-    expect(starts.filter(({ messageId }) => messageId.startsWith("b")).length).toBe(11);
+    expect(starts.filter(({ lane }) => lane?.startsWith("b")).length).toBe(11);
   });
 
   it("goes on after the store could not be asked", async () => {

@@ -11,7 +11,7 @@ const DELIVERY = {
   slot: "current",
   late: false,
   durationMs: 1,
-  source: null,
+  source: "service",
 } as const;
 
 const newLease = () => ({ event: 3, sequence: 2, eventType: "message.sent", attempt: 1 }) as Lease;

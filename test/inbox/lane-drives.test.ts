@@ -34,7 +34,7 @@ describe("Worker.claimOnDemand()", () => {
   it("says so when the event waits for a gap, for a backoff, or behind a failure, or is done", async () => {
     const register = (on: Bench["registry"]) =>
       on.onAny((_, ctx) => {
-        if (ctx.meta.lane.messageId.startsWith("b")) throw new Error("down");
+        if (ctx.meta.lane?.startsWith("b")) throw new Error("down");
       });
     const bench = await openBench({ register });
     const gap = bench.drive(await bench.accept("a", 2));
@@ -189,7 +189,7 @@ describe("Worker.claimOnDemand() and other lanes", () => {
   it("notices a lane of another message accepted in the same turn", async () => {
     const slow = deferred();
     const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => (ctx.meta.lane.messageId === "driven" ? slow.promise : undefined));
+      on.onAny((_, ctx) => (ctx.meta.lane === "driven" ? slow.promise : undefined));
     const bench = await openBench({ register });
     const driven = await bench.accept("driven");
     bench.worker.start();
@@ -202,7 +202,7 @@ describe("Worker.claimOnDemand() and other lanes", () => {
 
   it("keeps no lane that becomes ready by itself waiting while deliveries come, each of which is driven (I9)", async () => {
     const bench = await startBench((_, ctx) => {
-      if (ctx.meta.lane.messageId === "retry" && ctx.attempt === 1) throw new Error("once");
+      if (ctx.meta.lane === "retry" && ctx.attempt === 1) throw new Error("once");
     });
     await bench.accept("retry");
     await rounds();
@@ -216,7 +216,7 @@ describe("Worker.claimOnDemand() and other lanes", () => {
   it("keeps no lane that becomes ready by itself waiting while requests take every place (I9)", async () => {
     const bench: Bench = await startBench(
       (_, ctx) => {
-        if (ctx.meta.lane.messageId === "retry" && ctx.attempt === 1) throw new Error("once");
+        if (ctx.meta.lane === "retry" && ctx.attempt === 1) throw new Error("once");
         return new Promise<void>((resolve) => bench.clock.setTimeout(resolve, 1_000));
       },
       { worker: { concurrency: 1 } },

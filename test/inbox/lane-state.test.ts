@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { bySequence, isPrunedBehind } from "../../src/inbox/lane-state.ts";
 import { withoutLease } from "../../src/inbox/store-rules.ts";
+import { laneOf } from "./bench.ts";
 
 describe("bySequence()", () => {
   it("puts the lower sequence first, and of equal ones the event that was accepted first (I4)", () => {
@@ -38,7 +39,7 @@ describe("isPrunedBehind()", () => {
       false,
     ],
   ])("where %s", (_what, lane, sequence, expected) => {
-    const key = { apiClientId: "client", tag: "outbound", messageId: "m" } as const;
+    const key = laneOf("m");
     expect(isPrunedBehind({ key, ...lane }, sequence)).toBe(expected);
   });
 
@@ -48,7 +49,7 @@ describe("isPrunedBehind()", () => {
     ["a higher one was, and is gone", 5_000, kept(3_000), 3_000, true],
     ["it is the highest", 3_000, [], 3_000, false],
   ])("by position, where %s", (_what, cursor, events, sequence, expected) => {
-    const key = { apiClientId: "billing", tag: "position", messageId: "sub_1" } as const;
+    const key = { source: "billing", tenant: null, name: "sub_1", order: "position" } as const;
     expect(isPrunedBehind({ key, cursor, events, gaps: [] }, sequence)).toBe(expected);
   });
 });

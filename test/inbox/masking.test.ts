@@ -1,6 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { errorFields, failureCode, MOST_SEARCHED, maskingOf, type Quoted } from "../../src/inbox/masking.ts";
+import {
+  errorFields,
+  failureCode,
+  logFieldsOf,
+  MOST_SEARCHED,
+  maskingOf,
+  type Quoted,
+} from "../../src/inbox/masking.ts";
 import { maskNumbers } from "../../src/internal/logger.ts";
 import { parseEvent } from "../../src/sources/messaging/parse.ts";
 import { SERVICE_SHOWS } from "../../src/sources/messaging/source.ts";
@@ -35,6 +42,28 @@ function other(event: object, more: Partial<Quoted> = {}) {
 const text = fc
   .string({ minLength: 4, maxLength: 40, unit: fc.constantFrom(...'abkz \n\t"\\/é👍1234567890.$&') })
   .filter((value) => !"[text]".includes(value) && !/^[\d\s.()-]*$/.test(value));
+
+describe("logFieldsOf()", () => {
+  const DIGEST = "a".repeat(64);
+  const of = (name: string | null, id: string | null) => {
+    const lane = { source: "billing", tenant: "acme", name, order: name === null ? null : ("position" as const) };
+    return logFieldsOf({ eventId: 7, lane, id, sequence: 3, eventType: "invoice.paid" });
+  };
+
+  it("has the source, and the lane and the id that there are", () => {
+    const always = { eventId: 7, eventType: "invoice.paid", sequence: 3, source: "billing" };
+    expect(of("sub_1", "evt_1")).toEqual({ ...always, lane: "sub_1", id: "evt_1" });
+    expect(of("sub_1", null)).toEqual({ ...always, lane: "sub_1" });
+    expect(of(null, "evt_1")).toEqual({ ...always, id: "evt_1" });
+  });
+
+  it("has no digest of a body, and no number of an event that has none yet", () => {
+    expect(Object.keys(of(DIGEST, `${DIGEST}:1`))).toEqual(["eventId", "eventType", "sequence", "source"]);
+    const { lane, id } = { lane: { source: "billing", tenant: null, name: null, order: null }, id: "evt_1" } as const;
+    const fields = logFieldsOf({ eventId: undefined, lane, id, sequence: 0, eventType: "invoice.paid" });
+    expect(fields).toEqual({ eventType: "invoice.paid", sequence: 0, source: "billing", id: "evt_1" });
+  });
+});
 
 describe("maskNumbers()", () => {
   it.each([

@@ -26,7 +26,7 @@ describe("an expired lease", () => {
     const companions: string[][] = [];
     const register = (on: Bench["registry"]) =>
       on.onAny(async (_, ctx) => {
-        const id = ctx.meta.lane.messageId;
+        const id = `${ctx.meta.lane}`;
         running.add(id);
         if (id.startsWith("crashed")) {
           companions.push([...running]);
@@ -133,7 +133,7 @@ describe("an expired lease, and requests that drive lanes", () => {
   it("that a request drives keeps no worker that starts meanwhile from the rest (I9)", async () => {
     const gate = deferred();
     const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => (ctx.meta.lane.messageId === "crashed" ? gate.promise : undefined));
+      on.onAny((_, ctx) => (ctx.meta.lane === "crashed" ? gate.promise : undefined));
     const bench = await openBench({ ...(await afterCrash(["crashed"])), register });
     const { id } = await bench.lane("crashed");
     bench.worker.claimOnDemand(id, 1, () => {});
@@ -149,11 +149,11 @@ describe("an expired lease, and requests that drive lanes", () => {
   });
 
   it("lets requests that drive a lane go on when the drain that handles it is cut off", async () => {
-    const running: string[] = [];
+    const running: (string | null)[] = [];
     const register = (on: Bench["registry"]) =>
       on.onAny((_, ctx) => {
-        running.push(ctx.meta.lane.messageId);
-        return ctx.meta.lane.messageId === "crashed" ? new Promise<void>(() => {}) : undefined;
+        running.push(ctx.meta.lane);
+        return ctx.meta.lane === "crashed" ? new Promise<void>(() => {}) : undefined;
       });
     const bench = await openBench({ ...(await afterCrash(["crashed"])), register });
     void bench.worker.drain({ budgetMs: 1_000 });
@@ -168,11 +168,11 @@ describe("an expired lease, and requests that drive lanes", () => {
 
   it("lets requests that drive a lane wait for its end", async () => {
     const gate = deferred();
-    const running: string[] = [];
+    const running: (string | null)[] = [];
     const register = (on: Bench["registry"]) =>
       on.onAny(async (_, ctx) => {
-        running.push(ctx.meta.lane.messageId);
-        if (ctx.meta.lane.messageId === "crashed") await gate.promise;
+        running.push(ctx.meta.lane);
+        if (ctx.meta.lane === "crashed") await gate.promise;
       });
     const bench = await openBench({ ...(await afterCrash(["crashed"])), register });
     bench.worker.start();
@@ -192,7 +192,7 @@ describe("an expired lease, and requests that drive lanes", () => {
   it("is waited for no longer when another process was first, though a request's event still runs", async () => {
     const gates = { before: deferred(), driven: deferred() };
     const register = (on: Bench["registry"]) =>
-      on.onAny((_, ctx) => gates[ctx.meta.lane.messageId as keyof typeof gates]?.promise);
+      on.onAny((_, ctx) => gates[ctx.meta.lane as keyof typeof gates]?.promise);
     const bench = await openBench({ register });
     const { store } = bench.recorder;
     await bench.accept("crashed");

@@ -3,9 +3,9 @@ import { PermanentError, RetryAfter } from "../../src/errors.ts";
 import { settleFor } from "../../src/inbox/completion.ts";
 import { NOTHING_QUOTED } from "../../src/inbox/masking.ts";
 import { failed, type Verdict } from "../../src/inbox/runner.ts";
+import { laneOf } from "./bench.ts";
 
-const key = { apiClientId: "apc", tag: "outbound", messageId: "msg" } as const;
-const lease = { lane: 1, token: 2, cursorBefore: null, event: 3, attempt: 1, key };
+const lease = { lane: 1, token: 2, cursorBefore: null, event: 3, attempt: 1, key: laneOf("msg") };
 const policy = { maxAttempts: 3, onDead: "block" as const, random: () => 0 };
 const run = { durationMs: 5, probeDelayMs: null };
 const verdict = (error: unknown): Verdict<never> => failed(error, NOTHING_QUOTED);

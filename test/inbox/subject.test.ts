@@ -1,35 +1,63 @@
 import { describe, expect, it } from "vitest";
 import { createMentionTest, createSubjectTest } from "../../src/inbox/subject.ts";
+import { laneOf } from "./bench.ts";
 
 const PEER = "+15550100002";
 const OTHER = "+15550100003";
 const body = (value: object) => Buffer.from(JSON.stringify(value));
 const naming = (text: string) => [body({ nothing: "here" }), body({ x: { y: text } })];
-const lane = (tag: "outbound" | "inbound" | "unlaned", messageId: string, peer: string | null) => {
-  return { key: { apiClientId: "apc_7", tag, messageId }, peer };
+
+interface OneEvent {
+  readonly ownId: string | null;
+  /** Null: they must not be read, because the lane or the id tells. */
+  readonly bodies: readonly Uint8Array[] | null;
+}
+
+const bodiesOf = ({ bodies }: OneEvent) => {
+  if (bodies === null) throw new Error("The bodies were read.");
+  return bodies;
 };
-/** For a lane whose facts tell: its bodies need not be read. */
-const unread = () => {
-  throw new Error("The bodies were read.");
-};
+
+/** The lane of an outbound message. */
+function message(name: string, peer: string | null, bodies: OneEvent["bodies"] = null) {
+  return { key: laneOf(name), peer, events: [{ ownId: null, bodies }] };
+}
+
+/** An event that is alone in its lane. */
+function single(ownId: string, peer: string | null, bodies: OneEvent["bodies"] = null) {
+  return { key: { ...laneOf(""), name: null, order: null }, peer, events: [{ ownId, bodies }] };
+}
+
+const event = (bodies: OneEvent["bodies"]): OneEvent => ({ ownId: "evt_1", bodies });
+
+/** A lane of another source. */
+function shared(name: string, ...events: readonly OneEvent[]) {
+  return { key: { source: "billing", tenant: null, name, order: "position" } as const, peer: null, events };
+}
 
 describe("createSubjectTest() of a number", () => {
-  const { isAbout, isNamedIn } = createSubjectTest({ peer: PEER });
+  const { isAbout, isEventAbout, isNamedIn } = createSubjectTest({ peer: PEER }, bodiesOf);
 
   it("knows a lane by its peer, and reads no body for it", () => {
-    expect(isAbout(lane("outbound", "m", PEER), unread)).toBe(true);
-    expect(isAbout(lane("outbound", "m", OTHER), unread)).toBe(false);
+    for (const lane of [message, single]) {
+      expect(isAbout(lane("m", PEER))).toBe(true);
+      expect(isAbout(lane("m", OTHER))).toBe(false);
+    }
   });
 
-  it("reads the bodies of a lane that has no peer, and of one without a place: one that names it is enough", () => {
-    for (const silent of [
-      lane("outbound", "m", null),
-      lane("unlaned", "digest", null),
-      lane("unlaned", "digest", OTHER),
-    ]) {
-      expect(isAbout(silent, () => naming(PEER))).toBe(true);
-      expect(isAbout(silent, () => naming(OTHER))).toBe(false);
+  it("reads the bodies of a lane that has no peer: one that names it is enough", () => {
+    for (const silent of [message, single]) {
+      expect(isAbout(silent("m", null, naming(PEER)))).toBe(true);
+      expect(isAbout(silent("m", null, naming(OTHER)))).toBe(false);
     }
+    const [about, other] = [event(naming(PEER)), event(naming(OTHER))];
+    expect(isAbout(shared("sub_1", other, about))).toBe(true);
+    expect(isAbout(shared("sub_1", other, other))).toBe(false);
+    expect([about, other].map(isEventAbout)).toEqual([true, false]);
+  });
+
+  it("takes no id for it", () => {
+    expect(isAbout(single(PEER, null, []))).toBe(false);
   });
 
   it("finds the number in a body", () => {
@@ -37,18 +65,34 @@ describe("createSubjectTest() of a number", () => {
   });
 });
 
-describe("createSubjectTest() of a message", () => {
-  const { isAbout, isNamedIn } = createSubjectTest({ messageId: "msg_1" });
+describe("createSubjectTest() of an id", () => {
+  const { isAbout, isEventAbout, isNamedIn } = createSubjectTest({ id: "msg_1" }, bodiesOf);
 
   it("knows a lane by its message, and reads no body for it", () => {
-    expect(isAbout(lane("outbound", "msg_1", null), unread)).toBe(true);
-    expect(isAbout(lane("outbound", "msg_2", null), unread)).toBe(false);
-    expect(isAbout(lane("inbound", "msg_2", PEER), unread)).toBe(false);
+    expect(isAbout(message("msg_1", null))).toBe(true);
+    expect(isAbout(message("msg_2", null))).toBe(false);
+    expect(isAbout(message("msg_2", PEER))).toBe(false);
   });
 
-  it("reads the bodies of a lane without a place", () => {
-    expect(isAbout(lane("unlaned", "digest", null), () => naming("msg_1"))).toBe(true);
-    expect(isAbout(lane("unlaned", "digest", null), () => naming("msg_2"))).toBe(false);
+  it("knows an event by its own id, and reads no body for it", () => {
+    expect(isAbout(single("msg_1", PEER))).toBe(true);
+    expect(isAbout(shared("sub_1", { ownId: "msg_1", bodies: null }))).toBe(true);
+    expect(isEventAbout({ ownId: "msg_1", bodies: null })).toBe(true);
+  });
+
+  it("reads the bodies of other events that are not in a message's lane", () => {
+    for (const peer of [null, PEER]) {
+      expect(isAbout(single("digest", peer, naming("msg_1")))).toBe(true);
+      expect(isAbout(single("digest", peer, naming("msg_2")))).toBe(false);
+    }
+    const [about, other] = [event(naming("msg_1")), event(naming("msg_2"))];
+    expect(isAbout(shared("sub_1", other, about))).toBe(true);
+    expect(isAbout(shared("sub_1", other, other))).toBe(false);
+    expect([about, other].map(isEventAbout)).toEqual([true, false]);
+  });
+
+  it("takes the name of a lane that several events share for no message", () => {
+    expect(isAbout(shared("msg_1", { ownId: "evt_1", bodies: [] }))).toBe(false);
   });
 
   it("finds the message in a body", () => {
@@ -58,7 +102,7 @@ describe("createSubjectTest() of a message", () => {
 
 describe("createSubjectTest() of digits", () => {
   it("finds them as a number in JSON, from seven on: shorter ones are amounts and counters too", () => {
-    const finds = (messageId: string, value: object) => createSubjectTest({ messageId }).isNamedIn(body(value));
+    const finds = (id: string, value: object) => createSubjectTest({ id }, bodiesOf).isNamedIn(body(value));
     expect(finds("1234567", { id: 1234567 })).toBe(true);
     expect(finds("1234567", { id: 12345678 })).toBe(false);
     expect(finds("200123", { amount: 200123 })).toBe(false);

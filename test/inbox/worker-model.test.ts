@@ -164,7 +164,7 @@ async function world(manners: readonly Manner[]): Promise<World> {
       on.onAny((_, ctx) => {
         const { lane } = ctx.meta;
         const sequence = Number(JSON.parse(Buffer.from(ctx.rawBody).toString()).sequence);
-        return made?.handle(lane.messageId, sequence, ctx.replay || ctx.outOfOrder);
+        return made?.handle(`${lane}`, sequence, ctx.replay || ctx.outOfOrder);
       });
       on.onLate(() => {});
     },

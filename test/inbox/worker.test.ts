@@ -6,7 +6,7 @@ describe("Worker", () => {
   it("handles events as they come, and a message's in ascending sequence (RCV-7, I4)", async () => {
     const seen: string[] = [];
     const bench = await startBench(
-      (_, ctx) => void seen.push(`${ctx.meta.lane.messageId}/${ctx.identity.length}/${ctx.attempt}`),
+      (_, ctx) => void seen.push(`${ctx.meta.lane}/${ctx.identity.length}/${ctx.attempt}`),
     );
     await Promise.all([bench.accept("a", 2), bench.accept("a", 1), bench.accept("b", 1)]);
     await bench.clock.advance(0);
@@ -29,11 +29,11 @@ describe("Worker", () => {
 
   it("gives fresh events three of four slots while older ones wait, and neither starves", async () => {
     const slow = slowHandlers();
-    const started: string[] = [];
+    const started: (string | null)[] = [];
     const bench = await openBench({
       register: (on) =>
         on.onAny((_, ctx) => {
-          started.push(ctx.meta.lane.messageId);
+          started.push(ctx.meta.lane);
           return slow.handler();
         }),
       worker: { concurrency: 1 },
@@ -49,13 +49,13 @@ describe("Worker", () => {
       slow.endOne();
       await rounds();
     }
-    const fresh = started.slice(1, 41).filter((messageId) => messageId.startsWith("fresh")).length;
+    const fresh = started.slice(1, 41).filter((lane) => lane?.startsWith("fresh")).length;
     expect([started.length, fresh]).toEqual([41, 30]);
   });
 
   it("claims the oldest first while none waits for long, as ever", async () => {
-    const started: string[] = [];
-    const register = (on: Bench["registry"]) => on.onAny((_, ctx) => void started.push(ctx.meta.lane.messageId));
+    const started: (string | null)[] = [];
+    const register = (on: Bench["registry"]) => on.onAny((_, ctx) => void started.push(ctx.meta.lane));
     const bench = await openBench({ register, worker: { concurrency: 1 } });
     await bench.acceptMany(5);
     bench.worker.start();

@@ -35,16 +35,24 @@ describe("isDevelopment()", () => {
 });
 
 describe("readableLine()", () => {
-  const fields = { eventId: 17, eventType: "message.delivery", messageId: "msg_1", sequence: 3 };
+  const fields = { eventId: 17, eventType: "message.delivery", lane: "msg_1", sequence: 3 };
 
   it("is one line with the event, what happened, and the rest", () => {
     stubRun({ isTTY: false });
     expect(readableLine("info", fields, "Event handled in 4 ms.")).toMatch(
       /^\d\d:\d\d:\d\d oncehook message\.delivery msg_1 #3 Event handled in 4 ms\. event=17\n$/,
     );
-    const inbound = { eventType: "message.inbound", sequence: 0, missing: { from: 1, to: 2 } };
-    expect(readableLine("warn", inbound, "Odd.").slice(9)).toBe(
+    const unnamed = { eventType: "message.inbound", sequence: 0, missing: { from: 1, to: 2 } };
+    expect(readableLine("warn", unnamed, "Odd.").slice(9)).toBe(
       'oncehook WARN message.inbound Odd. missing={"from":1,"to":2}\n',
+    );
+    const inbound = { eventType: "message.inbound", id: "in_1", sequence: 0 };
+    expect(readableLine("info", inbound, "Event accepted.").slice(9)).toBe(
+      "oncehook message.inbound in_1 Event accepted.\n",
+    );
+    const other = { eventType: "invoice.paid", source: "billing", lane: "sub_1", id: "evt_1", sequence: 1_700 };
+    expect(readableLine("info", other, "Event accepted.").slice(9)).toBe(
+      "oncehook invoice.paid sub_1 #1700 evt_1 Event accepted. source=billing\n",
     );
   });
 

@@ -48,7 +48,7 @@ export class Bills {
 /** How many of Stripe's events were late, and of how many, at the source without a hold-back and at the one with it. */
 export function lateBills(effects: readonly HandledEffect[]): Record<Bill["source"], readonly [number, number]> {
   const of = (source: Bill["source"]): readonly [number, number] => {
-    const all = effects.filter(({ messageId }) => messageId.startsWith(`${source}_`));
+    const all = effects.filter(({ lane }) => lane.startsWith(`${source}_`));
     return [all.filter(({ late }) => late).length, all.length];
   };
   return { billing: of("billing"), held: of("held") };

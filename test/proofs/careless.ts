@@ -2,10 +2,10 @@
 import type { IncomingMessage, RequestListener } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
-import { eventIdentity, type Receiver } from "../../src/index.ts";
+import type { Receiver } from "../../src/index.ts";
 import { incomingOf } from "../../src/tools/testing/deliver.ts";
 import { makeEffectTable } from "./inbox.ts";
-import { type OtherSource, otherIdentity } from "./sources.ts";
+import { type OtherSource, otherIdentity, serviceIdentity } from "./sources.ts";
 
 /** What the naive one does between looking and inserting takes its time. */
 const NAIVE_WORK_MS = 5;
@@ -34,13 +34,13 @@ export function checkingThenInserting(path: string): { readonly listener: Reques
   makeEffectTable(db);
   const find = db.prepare("select 1 from effect where identity = ?");
   const insert = db.prepare(
-    "insert into effect (identity, message, sequence, attempt, late, replay) values (?, ?, 1, 1, 0, 0)",
+    "insert into effect (identity, lane, sequence, attempt, late, replay) values (?, ?, 1, 1, 0, 0)",
   );
   const listener: RequestListener = async (incoming, response) => {
     const body = await bytesOf(incoming);
     const name = (incoming.url ?? "").slice(1);
     const isService = name === "" || name === "messages";
-    const identity = isService ? eventIdentity(JSON.parse(`${body}`), body) : otherIdentity(name as OtherSource, body);
+    const identity = isService ? serviceIdentity(JSON.parse(`${body}`)) : otherIdentity(name as OtherSource, body);
     const isKnown = find.get(identity) !== undefined;
     await sleep(NAIVE_WORK_MS);
     if (!isKnown) insert.run(identity, identity);

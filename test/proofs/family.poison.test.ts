@@ -62,17 +62,17 @@ async function survive(family: Family, processes: number) {
   supervisor.end();
   await family.stop();
   const neighbourAttempts = await family.look.rows<{ attempts: number }>(
-    "select e.attempts from {event} e join {lane} l on l.id = e.lane where l.message like 'slow%'",
+    "select e.attempts from {event} e join {lane} l on l.id = e.lane where l.name like 'slow%'",
   );
   const runs = family.runs();
-  const poisoned = await family.number("select id from {lane} where message = 'poison-1'");
+  const poisoned = await family.number("select id from {lane} where name = 'poison-1'");
   const cut = runs.filter(({ endedAt }) => endedAt === null);
   return {
     kills: supervisor.kills,
     neighbourAttempts: neighbourAttempts.map(({ attempts }) => attempts),
     poison: await family.look.rows(
       `select e.seq, e.state, e.attempts, e.error_code as code from {event} e join {lane} l on l.id = e.lane
-       where l.message = 'poison-1' order by e.seq`,
+       where l.name = 'poison-1' order by e.seq`,
     ),
     announced: family.announced(),
     cutNeighbours: cut.length - runs.filter(({ lane, sequence }) => sequence === 2 && lane === poisoned).length,

@@ -13,11 +13,11 @@ import {
 } from "./history.ts";
 
 const effect = (sequence: number, more: Partial<HandledEffect> = {}): HandledEffect => ({
-  ...{ identity: `m ${sequence}`, messageId: "m", sequence, attempt: 1, late: false, replay: false },
+  ...{ identity: `m ${sequence}`, lane: "m", sequence, attempt: 1, late: false, replay: false },
   ...more,
 });
 const stored = (sequence: number, more: Partial<StoredEvent> = {}): StoredEvent => ({
-  ...{ identity: `m ${sequence}`, messageId: "m", sequence, state: "handled", attempts: 1 },
+  ...{ identity: `m ${sequence}`, lane: "m", sequence, state: "handled", attempts: 1 },
   ...more,
 });
 
@@ -175,8 +175,8 @@ describe("breachesOf()", () => {
   });
 
   it("does not take the effects of other messages for an inversion", () => {
-    const other = effect(1, { identity: "n 1", messageId: "n" });
-    const row = stored(1, { identity: "n 1", messageId: "n" });
+    const other = effect(1, { identity: "n 1", lane: "n" });
+    const row = stored(1, { identity: "n 1", lane: "n" });
     const sent = ["m 1", "m 2", "m 3", "n 1"];
     expect(kindsOf({ sent, effects: [...FLAWLESS.effects, other], stored: [...FLAWLESS.stored, row] })).toEqual([]);
   });

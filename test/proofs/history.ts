@@ -7,8 +7,8 @@ import type { EventRecord, HandlerContext } from "../../src/index.ts";
 export interface EventName {
   /** Hex, as `ctx.identity`; for a quarantined body whatever names it. */
   readonly identity: string;
-  /** Its message, or the object that it shares a lane with. */
-  readonly messageId: string;
+  /** The name of its lane, such as a message's id; of an event by itself, what names that. */
+  readonly lane: string;
   /** Its position in a lane by position. 0 for an event that has no place in an order. */
   readonly sequence: number;
 }
@@ -116,8 +116,8 @@ export function breachCounts(breaches: readonly Breach[]): string {
 /** The effect of an event, as its handler writes it. `own`: what the handler knows without the inbox. */
 export function effectOf(ctx: HandlerContext<unknown>, own: Partial<HandledEffect> = {}): HandledEffect {
   const { identity, meta, attempt, outOfOrder, replay } = ctx;
-  const { lane, sequence } = meta;
-  return { ...{ identity, messageId: lane.messageId, sequence, attempt, late: outOfOrder, replay }, ...own };
+  const { lane, id, sequence } = meta;
+  return { ...{ identity, lane: lane ?? id ?? identity, sequence, attempt, late: outOfOrder, replay }, ...own };
 }
 
 /** What a handler that was registered by `onAny` or `onLate` knows without the inbox: Stripe's event says its position itself. */
@@ -126,14 +126,14 @@ export function ownOf(event: object, handler: "on" | "late"): Partial<HandledEff
 }
 
 export function storedEventOf(
-  event: Pick<EventRecord, "lane" | "sequence" | "eventType" | "identity" | "state" | "outcome" | "attempts">,
+  event: Pick<EventRecord, "lane" | "ownId" | "sequence" | "eventType" | "state" | "outcome" | "attempts">,
 ): StoredEvent {
-  const { lane, sequence, eventType, identity, attempts } = event;
+  const { lane, sequence, attempts } = event;
   const state = endOf(event);
-  const isByPosition = lane.tag === "position";
+  const isByPosition = lane.order === "position";
   return {
-    identity: documentedIdentity(lane, sequence, eventType, identity),
-    messageId: lane.messageId,
+    identity: documentedIdentity(event),
+    lane: laneOf(event),
     sequence: isByPosition ? Math.floor(sequence / PLACES) : sequence,
     // What is late by position goes to `onLate`, and is never only recorded.
     state: isByPosition && state === "late" ? "only recorded" : state,
@@ -141,27 +141,25 @@ export function storedEventOf(
   };
 }
 
+/** As `EventName.lane`. */
+export function laneOf({ lane, ownId }: Pick<EventRecord, "lane" | "ownId">): string {
+  return lane.name ?? ownId ?? "";
+}
+
 /**
  * The identity as docs/architecture.md defines it, and not by the code that computes it for the inbox: a checker that shared the code would
  * share its mistakes.
- *
- * @param own - what another source names the event; null for the messaging service
  */
-export function documentedIdentity(
-  { tag, apiClientId, messageId }: EventRecord["lane"],
-  sequence: number,
-  eventType: string,
-  own: string | null,
-): string {
-  const parts = {
-    outbound: ["o", apiClientId, messageId, sequence, eventType],
-    inbound: ["i", apiClientId, messageId],
-    unlaned: ["u", apiClientId, messageId],
-    single: ["s", apiClientId, messageId],
-    position: ["s", apiClientId, own],
-    arrival: ["s", apiClientId, own],
-  };
-  return createHash("sha256").update(JSON.stringify(parts[tag])).digest("hex");
+export function documentedIdentity({
+  lane: { source, tenant, name, order },
+  ownId,
+  sequence,
+  eventType,
+}: Pick<EventRecord, "lane" | "ownId" | "sequence" | "eventType">): string {
+  const own = order === "sequence" ? [name, sequence, eventType] : [ownId];
+  return createHash("sha256")
+    .update(JSON.stringify([source, tenant, ...own]))
+    .digest("hex");
 }
 
 /** The state that a record of the inbox is visible in: `handled`, `unhandled` and `filtered` are all `done`. */
@@ -231,15 +229,15 @@ function* inversions({ effects, stored }: History): Iterable<Breach> {
   const accepted = acceptedAs(stored);
   const highest = new Map<string, HandledEffect>();
   for (const effect of effects) {
-    const { identity, messageId, sequence, late, replay } = effect;
-    const before = highest.get(messageId) ?? effect;
+    const { identity, lane, sequence, late, replay } = effect;
+    const before = highest.get(lane) ?? effect;
     const tie = sequence === before.sequence;
     const isBefore = tie
       ? Number(accepted.get(identity)) < Number(accepted.get(before.identity))
       : sequence < before.sequence;
     if (isBefore && !late && !replay) yield breach("inversion", effect, `after ${nameOf(before)}`);
     // A replay takes no place in the sequence: what comes after one asked for ahead of its turn is not late.
-    if (!replay && !isBefore) highest.set(messageId, effect);
+    if (!replay && !isBefore) highest.set(lane, effect);
   }
 }
 
@@ -249,9 +247,9 @@ function* notLate({ effects, stored, pruned }: History): Iterable<Breach> {
   if (pruned !== undefined) return;
   const accepted = acceptedAs(stored);
   const highest = new Map<string, number>();
-  const highestBefore = stored.map(({ messageId, sequence }) => {
-    const before = highest.get(messageId) ?? 0;
-    highest.set(messageId, Math.max(before, sequence));
+  const highestBefore = stored.map(({ lane, sequence }) => {
+    const before = highest.get(lane) ?? 0;
+    highest.set(lane, Math.max(before, sequence));
     return before;
   });
   for (const effect of effects) {
@@ -303,4 +301,4 @@ function breach(kind: BreachKind, row: EventName, detail = ""): Breach {
   return { kind, identity: row.identity, event: `${nameOf(row)} ${detail}`.trimEnd() };
 }
 
-const nameOf = ({ identity, messageId, sequence }: EventName) => `${messageId} ${sequence} (${identity.slice(0, 12)})`;
+const nameOf = ({ identity, lane, sequence }: EventName) => `${lane} ${sequence} (${identity.slice(0, 12)})`;

@@ -7,7 +7,7 @@ import pg from "pg";
 import type { EffectStatement } from "../../src/inbox/store.ts";
 import { type HandlerContext, type InboxStore, openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { outcomeWord, stateWord, tagWord } from "../../src/stores/database.ts";
+import { idText, orderWord, outcomeWord, stateWord, tenantOf } from "../../src/stores/database.ts";
 import { postgresStore } from "../../src/stores/postgres.ts";
 import { type SqliteDatabase, type SqliteStoreOptions, sqliteStore } from "../../src/stores/sqlite.ts";
 import { effectOf, type HandledEffect, type StoredEvent, storedEventOf } from "./history.ts";
@@ -32,11 +32,10 @@ export interface EffectRow extends HandledEffect {
 /** What a handler knows without the inbox, and columns besides those of every programme. */
 export type OwnEffect = Partial<HandledEffect & Pick<EffectRow, "by" | "wrong">>;
 
-const COLUMNS = "identity, message, sequence, attempt, late, replay, marker, pid, event, at, process, wrong";
-const TYPES = `identity text, message text, sequence int, attempt int, late boolean, replay boolean, marker text, pid int, event int,
+const COLUMNS = "identity, lane, sequence, attempt, late, replay, marker, pid, event, at, process, wrong";
+const TYPES = `identity text, lane text, sequence int, attempt int, late boolean, replay boolean, marker text, pid int, event int,
   at float8, process text, wrong text`;
-const READ = `select identity, message as "messageId", sequence, attempt, late, replay, marker, pid, event, at, process as "by", wrong
-  from`;
+const READ = `select identity, lane, sequence, attempt, late, replay, marker, pid, event, at, process as "by", wrong from`;
 /** Of the programme's own connections, which it does not cut. */
 export const OWN_NAME = "programme";
 const PAGE = 1_000;
@@ -61,9 +60,9 @@ export function effectStatement(
 }
 
 export function rowStatement(place: Place | "sqlite", row: HandledEffect & Partial<EffectRow>): EffectStatement {
-  const { identity, messageId, sequence, attempt, late, replay, marker = null } = row;
+  const { identity, lane, sequence, attempt, late, replay, marker = null } = row;
   const { pid = 0, event = 0, at = 0, by = "", wrong = null } = row;
-  const values = [identity, messageId, sequence, attempt, late, replay, marker, pid, event, at, by, wrong];
+  const values = [identity, lane, sequence, attempt, late, replay, marker, pid, event, at, by, wrong];
   if (place === "sqlite" || "path" in place) {
     const bindable = values.map((value) => (typeof value === "boolean" ? Number(value) : value));
     return { text: `insert into effect (${COLUMNS}) values (${values.map(() => "?")})`, values: bindable };
@@ -152,12 +151,13 @@ function asWritten({ late, replay, marker, ...row }: EffectRow): EffectRow {
 }
 
 interface EventRow {
-  readonly client: string;
-  readonly tag: number;
-  readonly message: string;
+  readonly source: string;
+  readonly tenant: string;
+  readonly name: string | null;
+  readonly ord: number;
+  readonly ownId: string | Buffer | null;
   readonly sequence: number;
-  readonly kind: string;
-  readonly identity: string | null;
+  readonly eventType: string;
   readonly state: number;
   readonly outcome: number | null;
   readonly attempts: number;
@@ -167,15 +167,14 @@ function storedIn(db: SqliteDatabase): readonly StoredEvent[] {
   if (!has(db, "oncehook_event")) return [];
   const rows = db
     .prepare(
-      `select e.*, c.name as client, l.tag, l.message, e.seq as sequence, k.name as kind
-       from oncehook_event e join oncehook_lane l on l.id = e.lane join oncehook_client c on c.id = l.client
-       join oncehook_kind k on k.id = e.kind order by e.id`,
+      `select l.source, l.tenant, l.name, l.ord, e.own_id as ownId, e.seq as sequence, e.type as eventType, e.state, e.outcome, e.attempts
+       from oncehook_event e join oncehook_lane l on l.id = e.lane order by e.id`,
     )
     .all() as EventRow[];
-  return rows.map(({ client, tag, message, kind, identity, state, outcome, ...rest }) =>
+  return rows.map(({ source, tenant, name, ord, ownId, state, outcome, ...rest }) =>
     storedEventOf({
-      ...{ ...rest, eventType: kind, identity, state: stateWord(state), outcome: outcomeWord(outcome) },
-      lane: { apiClientId: client, tag: tagWord(tag), messageId: message },
+      ...{ ...rest, ownId: idText(ownId), state: stateWord(state), outcome: outcomeWord(outcome) },
+      lane: { source, tenant: tenantOf(tenant), name, order: orderWord(ord) },
     }),
   );
 }

@@ -31,8 +31,8 @@ export interface Verdict {
 export function verdictOn({ events, deliveries }: Ledger, handled: readonly HandledRow[]): Verdict {
   const names = new Map(events.map((event) => [event.eventId, nameOfEvent(event)]));
   const effects = handled.map((row): HandledEffect => {
-    const { message_id: messageId, sequence } = row;
-    return { identity: nameOf(row), messageId: messageId ?? "", sequence, attempt: 1, late: false, replay: false };
+    const { message_id, sequence } = row;
+    return { identity: nameOf(row), lane: message_id ?? "", sequence, attempt: 1, late: false, replay: false };
   });
   const stored = new Map(effects.map((effect) => [effect.identity, { ...effect, state: "handled", attempts: 1 }]));
   const breaches = breachesOf({

@@ -15,8 +15,8 @@ const EVENTS = SENT.map((event, index): EventRecord => {
   return { ...facts, body: JSON.stringify(event), eventId: `event ${index + 1}`, messageId, eventType, sequence };
 });
 const [QUEUED, MIDDLE, DELIVERY] = SENT.map((event): HandledEffect => {
-  const { messageId, sequence } = event;
-  return { identity: deliveryOf(event).identity, messageId, sequence, attempt: 1, late: false, replay: false };
+  const { messageId: lane, sequence } = event;
+  return { identity: deliveryOf(event).identity, lane, sequence, attempt: 1, late: false, replay: false };
 }) as [HandledEffect, HandledEffect, HandledEffect];
 const LATE = { ...MIDDLE, late: true };
 const kindsOf = (accounts: Accounts) => judge(accounts).breaches.map(({ kind }) => kind);
@@ -43,7 +43,7 @@ describe("judge()", () => {
     expect(findings(judge(late({})))).toEqual([]);
     expect(judge(late({ skippedAt: BEHIND_AT + GAP_WAIT_MS - 1 })).wronglyLate).toEqual(["msg_1 2"]);
     expect(judge(late({ from: 1, to: 1 })).wronglyLate).toHaveLength(1);
-    expect(judge(late({ messageId: "msg_2" })).wronglyLate).toHaveLength(1);
+    expect(judge(late({ lane: "msg_2" })).wronglyLate).toHaveLength(1);
     expect(judge({ ...late({}), gaps: [] }).wronglyLate).toHaveLength(1);
   });
 
@@ -82,13 +82,13 @@ function late(wish: Partial<Accounts["gaps"][number]>): Accounts {
 }
 
 function gap(wish: Partial<Accounts["gaps"][number]>): Accounts["gaps"][number] {
-  return { messageId: "msg_1", from: 2, to: 2, behindAt: BEHIND_AT, skippedAt: BEHIND_AT + GAP_WAIT_MS, ...wish };
+  return { lane: "msg_1", from: 2, to: 2, behindAt: BEHIND_AT, skippedAt: BEHIND_AT + GAP_WAIT_MS, ...wish };
 }
 
 function delivery(index: number, wish: Partial<Accounts["deliveries"][number]> = {}): Accounts["deliveries"][number] {
   return { eventId: `event ${index + 1}`, state: "delivered", attempts: [], ...wish };
 }
 
-function stored({ identity, messageId, sequence }: HandledEffect): StoredEvent {
-  return { identity, messageId, sequence, state: "handled", attempts: 1 };
+function stored({ identity, lane, sequence }: HandledEffect): StoredEvent {
+  return { identity, lane, sequence, state: "handled", attempts: 1 };
 }

@@ -5,7 +5,8 @@ import { deliveryOf } from "./sender.ts";
 
 /** Sequences of a message that were waited for in vain. */
 export interface SkippedGap {
-  readonly messageId: string;
+  /** The message's id. */
+  readonly lane: string;
   readonly from: number;
   readonly to: number;
   /** When the first event behind it was accepted, epoch ms. */
@@ -45,8 +46,8 @@ export function judge({ events, deliveries, effects, stored, gaps, gapWaitMs, bu
   const ofDeliveries = (isMeant: (delivery: Accounts["deliveries"][number]) => boolean) =>
     deliveries.filter(isMeant).map(({ eventId }) => identities.get(eventId) ?? eventId);
   const late = effects.filter((effect) => effect.late);
-  const hasReason = ({ messageId, sequence }: HandledEffect) => {
-    const own = gaps.filter((gap) => gap.messageId === messageId);
+  const hasReason = ({ lane, sequence }: HandledEffect) => {
+    const own = gaps.filter((gap) => gap.lane === lane);
     return own.some((gap) => gap.from <= sequence && sequence <= gap.to && waitedMs(gap, own) >= gapWaitMs);
   };
   return {
@@ -87,4 +88,4 @@ function waitedMs({ from, behindAt, skippedAt }: SkippedGap, gaps: readonly Skip
   return skippedAt - Math.max(behindAt, ...before);
 }
 
-const nameOf = ({ messageId, sequence }: Pick<HandledEffect, "messageId" | "sequence">) => `${messageId} ${sequence}`;
+const nameOf = ({ lane, sequence }: Pick<HandledEffect, "lane" | "sequence">) => `${lane} ${sequence}`;

@@ -338,7 +338,7 @@ async function outcomeOf(scene: Scene): Promise<Omit<Outcome, "outages">> {
   const deliveries = [...scene.deliveries.values()];
   const { effects, stored } = await look.contents();
   const gaps = await look.rows<SkippedGap & Record<string, unknown>>(
-    `select convert_from(l.message, 'UTF8') as "messageId", g.lo::int as "from", g.hi::int as "to",
+    `select convert_from(l.name, 'UTF8') as lane, g.lo::int as "from", g.hi::int as "to",
       (select min(e.accepted) from {event} e where e.lane = g.lane and e.seq > g.hi)::float8 as "behindAt",
       g.skipped::float8 as "skippedAt" from {gap} g join {lane} l on l.id = g.lane`,
   );

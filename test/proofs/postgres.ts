@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openInbox } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { STATUS } from "../../src/stores/database.ts";
+import { bytesId } from "../../src/stores/postgres/encoding.ts";
 import { incomingOf, seededRandom } from "../../src/tools/testing/index.ts";
 import { noPgBouncer, PgBouncer } from "../stores/postgres/pgbouncer.ts";
 import { type PostgresServer, startPostgres } from "../stores/postgres/server.ts";
@@ -237,20 +238,20 @@ class PutOff {
   async #replay(): Promise<void> {
     const { place, look } = this.#family;
     const rows = await look
-      .rows<{ id: string; attempts: number; message: Buffer }>(
-        `select e.id, e.attempts, l.message from {event} e join {lane} l on l.id = e.lane
+      .rows<{ id: string; attempts: number; ownId: Buffer }>(
+        `select e.id, e.attempts, e.own_id as "ownId" from {event} e join {lane} l on l.id = e.lane
          where e.state = 0 and e.seq = 0 and l.status = ${STATUS.backoff} and l.ready_at > ${Date.now() + 5_000}`,
       )
       .catch(() => []);
     if (rows.length === 0) return;
     const runs = this.#family.runs();
     const inbox = await openInbox({ store: storeAt(place, { maxConnections: 1 }), logger: silentLogger });
-    for (const { id, attempts, message } of rows) {
+    for (const { id, attempts, ownId } of rows) {
       this.counts.events += 1;
       this.counts.attempts += Math.max(0, attempts - runs.filter(({ event }) => event === Number(id)).length);
       await inbox.replay(Number(id));
-      const lane = { apiClientId: "code", tag: "single", messageId: message.toString() } as const;
-      this.replayed.push(documentedIdentity(lane, 0, "", null));
+      const lane = { source: "code", tenant: null, name: null, order: null };
+      this.replayed.push(documentedIdentity({ lane, ownId: bytesId(ownId), sequence: 0, eventType: "" }));
     }
     await inbox.close();
   }

@@ -222,7 +222,7 @@ class Cuts {
       if (integrity !== "ok") this.#damaged.push(`cut ${this.#counts.cuts}: ${String(integrity)}`);
       const hasEvents = db.prepare("select 1 from sqlite_master where name = 'oncehook_event'").get() !== undefined;
       if (!hasEvents) return new Set();
-      const events = "select l.message from oncehook_event e join oncehook_lane l on l.id = e.lane";
+      const events = "select l.name from oncehook_event e join oncehook_lane l on l.id = e.lane";
       return new Set(db.prepare(events).pluck().all() as string[]);
     } finally {
       db.close();

@@ -112,7 +112,7 @@ async function race({ place, processes, events, isNaive }: Race): Promise<Outcom
     for (const child of children) problems.push(...(await child.stop()));
     const { effects, stored } = await look.contents();
     // The naive one keeps nothing but its effects.
-    const rowOf = (identity: string) => ({ identity, messageId: "", sequence: 1, state: "handled", attempts: 1 });
+    const rowOf = (identity: string) => ({ identity, lane: "", sequence: 1, state: "handled", attempts: 1 });
     const breaches = breachesOf({
       ...{ sent, forged: [], acknowledged, replayed: [], effects, stored: isNaive ? sent.map(rowOf) : stored },
       ...{ moment: "ended", everyHandlerWrites: true },

@@ -66,9 +66,7 @@ async function tryRate(place: Place, perKey: boolean, terms: Terms) {
 }
 
 const effectsIn = (look: Look) =>
-  look.rows<Pick<EffectRow, "messageId" | "sequence" | "at">>(
-    `select message as "messageId", sequence, at from {effect} order by at, id`,
-  );
+  look.rows<Pick<EffectRow, "lane" | "sequence" | "at">>("select lane, sequence, at from {effect} order by at, id");
 
 /** A backlog: the keys behind each other, which is the worst order for the last one. A message's id is `k7-3`: the fourth of the key `k7`. */
 async function fill(place: Place, events: number): Promise<void> {
@@ -94,7 +92,7 @@ function eventOf(messageId: string, sequence: number): NewEvent {
   const event = fixtures.sent({ messageId, sequence, occurredAt: at });
   const raw = Buffer.from(JSON.stringify(event));
   return {
-    lane: { apiClientId: event.apiClientId, tag: "outbound", messageId },
+    lane: { source: "messages", tenant: event.apiClientId, name: messageId, order: "sequence" },
     ...{ sequence, eventType: event.eventType, occurredAt: at, signedAt: at, gapWaitMs: MINUTE_MS },
     ...{ digest: hash("sha256", raw, "buffer"), raw, trace: null, peer: null, externalReference: null },
   };
@@ -121,7 +119,7 @@ async function untilHandled(look: Look): Promise<void> {
 }
 
 function* judgeRate(
-  effects: readonly Pick<EffectRow, "messageId" | "at">[],
+  effects: readonly Pick<EffectRow, "lane" | "at">[],
   from: number,
   to: number,
   perKey: boolean,
@@ -130,7 +128,7 @@ function* judgeRate(
   const measured = effects.filter(({ at }) => at >= from && at < to);
   const perSecond = measured.length / ((to - from) / 1_000);
   const counts = new Map<string, number>();
-  for (const { messageId } of measured) counts.set(keyOf(messageId), (counts.get(keyOf(messageId)) ?? 0) + 1);
+  for (const { lane } of measured) counts.set(keyOf(lane), (counts.get(keyOf(lane)) ?? 0) + 1);
   const fairness = jain(Array.from({ length: KEYS }, (_, index) => counts.get(`k${index}`) ?? 0));
   const what = perKey
     ? `${PER_SECOND / KEYS} a second for each of ${KEYS} keys`
@@ -141,13 +139,13 @@ function* judgeRate(
   if (perKey && fairness < LEAST_FAIRNESS) yield `Jain's index of ${KEYS} keys is ${fairness.toFixed(3)}`;
 }
 
-function judgeAll(effects: readonly Pick<EffectRow, "messageId" | "sequence">[], events: number): readonly string[] {
+function judgeAll(effects: readonly Pick<EffectRow, "lane" | "sequence">[], events: number): readonly string[] {
   const problems: string[] = [];
   const last = new Map<string, number>();
-  for (const { messageId, sequence } of effects) {
-    const before = last.get(messageId) ?? 0;
-    if (sequence !== before + 1) problems.push(`${messageId} had ${sequence} after ${before}`);
-    last.set(messageId, sequence);
+  for (const { lane, sequence } of effects) {
+    const before = last.get(lane) ?? 0;
+    if (sequence !== before + 1) problems.push(`${lane} had ${sequence} after ${before}`);
+    last.set(lane, sequence);
   }
   if (effects.length !== events) problems.push(`${effects.length} effects of ${events} events`);
   return problems.slice(0, 20);

@@ -125,7 +125,6 @@ async function rollOver(place: Place, between: number): Promise<Outcome> {
 /** Messages with events in effect at more than one process. */
 export function crossedIn(effects: Contents["effects"]): number {
   const processesOf = new Map<string, Set<string>>();
-  for (const { messageId, by } of effects)
-    processesOf.set(messageId, (processesOf.get(messageId) ?? new Set()).add(by));
+  for (const { lane, by } of effects) processesOf.set(lane, (processesOf.get(lane) ?? new Set()).add(by));
   return [...processesOf.values()].filter(({ size }) => size > 1).length;
 }

@@ -1,7 +1,7 @@
 /** The sender of the programmes: what is delivered, how it is signed and posted, and what became of each delivery. */
 import { type Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { eventIdentity, type KnownEvent } from "../../src/index.ts";
+import type { KnownEvent } from "../../src/index.ts";
 import {
   fixtures,
   lifecycle,
@@ -13,7 +13,7 @@ import {
 import { type Bill, Bills } from "./bills.ts";
 import type { Answered, Handed } from "./child.ts";
 import type { Asked } from "./process.ts";
-import { isOfStripe, otherIdentity, pushDelivery, type SourceName } from "./sources.ts";
+import { isOfStripe, otherIdentity, pushDelivery, type SourceName, serviceIdentity } from "./sources.ts";
 
 const FORGERS_SECRET = "a-secret-that-nobody-configured-";
 /** What a delivery is answered with by a process that is gone. */
@@ -31,8 +31,7 @@ export interface Delivery {
 
 /** Of the messaging service. */
 export function deliveryOf(event: KnownEvent, isForged = false): Delivery {
-  const identity = eventIdentity(event, Buffer.from(JSON.stringify(event)));
-  return { source: "messages", event, identity, copy: 0, isForged };
+  return { source: "messages", event, identity: serviceIdentity(event), copy: 0, isForged };
 }
 
 export function message(messageId: string, ending: "delivery" | "failed" = "delivery"): KnownEvent[] {

@@ -1,8 +1,8 @@
 /** The sources of a programme's inbox: the messaging service, and one for each order that lanes of other sources have. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { entryNameOf } from "../../src/inbox/lane-key.ts";
-import type { HandlerContext } from "../../src/index.ts";
+import type { LaneOrder } from "../../src/inbox/record.ts";
+import type { HandlerContext, KnownEvent } from "../../src/index.ts";
 import {
   github,
   type ServiceOptions,
@@ -52,8 +52,29 @@ export const isOfStripe = (source: SourceName) => source === "billing" || source
 
 /** As `ctx.identity`. Stripe's events have an id; the digest of its body identifies a push. */
 export function otherIdentity(source: OtherSource, body: Uint8Array | string): string {
-  const messageId = isOfStripe(source) ? String(eventIn(body).id) : digestOf(body);
-  return documentedIdentity({ apiClientId: source, tag: "single", messageId }, 0, "", null);
+  const ownId = isOfStripe(source) ? String(eventIn(body).id) : digestOf(body);
+  return documentedIdentity({ ...byItself(source, null), ownId, eventType: "" });
+}
+
+/** The same of an event of the messaging service. */
+export function serviceIdentity(event: KnownEvent): string {
+  const { apiClientId: tenant, eventType, data } = event;
+  if (event.direction === "inbound")
+    return documentedIdentity({ ...byItself("messages", tenant), ownId: data.messageId, eventType });
+  const { messageId: name, sequence } = event;
+  const lane = { source: "messages", tenant, name, order: "sequence" } as const;
+  return documentedIdentity({ lane, ownId: null, sequence, eventType });
+}
+
+function byItself(source: SourceName, tenant: string | null) {
+  return { lane: { source, tenant, name: null, order: null }, sequence: 0 };
+}
+
+const ORDERS = { messages: "sequence", code: null, builds: "arrival", billing: "position", held: "position" } as const;
+
+/** The order of a lane. @param name - null for an event by itself */
+export function orderOf(source: SourceName, name: string | null): LaneOrder | null {
+  return name === null ? null : ORDERS[source];
 }
 
 /** How a push is delivered: copy 0 as it was sent, the others as one who captured the body sends it, under another id and type. */
@@ -65,9 +86,8 @@ export function pushDelivery(body: Uint8Array | string, copy: number): SourceReq
 /** What is wrong with an event that a handler of `source` receives: it is another source's, or other than it was sent. */
 export function wrongEvent<Tx>(source: SourceName, event: object, ctx: HandlerContext<Tx>): string | null {
   const { meta, rawBody, identity } = ctx;
-  const name = `${meta.lane.messageId} ${meta.sequence}`;
-  const own = entryNameOf(meta.lane) ?? "messages";
-  if (own !== source) return `${name} of ${own} was passed to the handler of ${source}`;
+  const name = `${meta.lane ?? meta.id ?? identity} ${meta.sequence}`;
+  if (meta.source !== source) return `${name} of ${meta.source} was passed to the handler of ${source}`;
   if (source === "messages") return null;
   const isBody = identity === otherIdentity(source, rawBody) && isDeepStrictEqual(event, eventIn(rawBody));
   if (isBody && (isOfStripe(source) || isAsDelivered(ctx))) return null;

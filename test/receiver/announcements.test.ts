@@ -7,7 +7,7 @@ import { idleTurns, type LogLine, memoryBench, sqliteBench, until } from "./benc
 import { inbound, outbound } from "./events.ts";
 
 const body = outbound("queued");
-const IDS = { eventId: 1, eventType: "message.queued", sequence: 1, messageId: "msg_1" };
+const IDS = { eventId: 1, eventType: "message.queued", sequence: 1, source: "service", lane: "msg_1" };
 
 function line(log: readonly LogLine[], text: string): LogLine | undefined {
   return log.find(({ message }) => message.includes(text));
@@ -26,8 +26,8 @@ describe("a conflict", () => {
     await until(() => notices.length === 1);
     await deliver(outbound("queued", { to: "+15550100009" }));
     await until(() => notices.length === 2);
-    const lane = { apiClientId: "apc_1", tag: "outbound", messageId: "msg_1" };
-    const notice = { eventId: 1, eventType: "message.queued", sequence: 1, lane };
+    const lane = { source: "service", tenant: "apc_1", name: "msg_1", order: "sequence" };
+    const notice = { eventId: 1, eventType: "message.queued", sequence: 1, lane, id: null };
     expect(notices).toEqual([notice, notice]);
     expect(line(log, "carried other content")).toMatchObject({ level: "warn", fields: IDS });
     expect(JSON.stringify(log)).not.toContain("5550100009");
@@ -111,7 +111,8 @@ describe("a failure", () => {
     const other = JSON.stringify({ eventType: "contact.optout", data: { number: "+15550100002" } });
     await deliver(other);
     await until(() => line(log, "became a dead letter") !== undefined);
-    expect(line(log, "handling")?.fields).toEqual({ eventId: 1, eventType: "contact.optout", sequence: 0 });
+    const fields = { eventId: 1, eventType: "contact.optout", sequence: 0, source: "service" };
+    expect(line(log, "handling")?.fields).toEqual(fields);
     expect(line(log, "A handler failed.")).toBeDefined();
     const said = JSON.stringify(log);
     expect(said).not.toContain(hash("sha256", other));

@@ -23,6 +23,8 @@ async function openInbox() {
       reason: "invalid_json",
       slot: "current",
       signer: "s",
+      source: "service",
+      tenant: null,
       scope: "any",
       signedAt: clock.now(),
       trace: null,

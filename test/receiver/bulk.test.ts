@@ -57,7 +57,7 @@ describe("inbox.groupByError()", () => {
     expect(groups).toMatchObject([{ errorCode: "permanent_failure", error: "No order #", count: 3, exampleId: 6 }]);
     expect(groups[0]?.newestAt).toBeLessThan(scene.bench.clock.now());
     expect(groups[0]?.oldestAt).toBeLessThanOrEqual(groups[0]?.newestAt ?? 0);
-    expect(await scene.inbox.groupByError({ messageId: "msg_2" })).toMatchObject([{ count: 1, exampleId: 5 }]);
+    expect(await scene.inbox.groupByError({ lane: "msg_2" })).toMatchObject([{ count: 1, exampleId: 5 }]);
     expect(await scene.inbox.groupByError({ errorCode: "other" })).toEqual([]);
   });
 
@@ -103,7 +103,7 @@ describe("inbox.replayAll()", () => {
     expect((await scene.inbox.stats()).gauges.dead).toBe(3);
     expect(await scene.inbox.replayAll({}, wish)).toEqual(expected);
     await scene.settled();
-    expect((await scene.inbox.find({ states: ["dead"] })).items.map(({ lane }) => lane.messageId)).toEqual(["msg_2"]);
+    expect((await scene.inbox.find({ states: ["dead"] })).items.map(({ lane }) => lane.name)).toEqual(["msg_2"]);
     expect(await scene.inbox.replayAll()).toMatchObject({ replayed: 1 });
   });
 
@@ -196,7 +196,7 @@ describe("inbox.replayAll()", () => {
 
   it("counts what is erased as such, also beforehand", async () => {
     await scene.dead(2);
-    await scene.inbox.erase({ messageId: "msg_1" });
+    await scene.inbox.erase({ id: "msg_1" });
     const expected = { ...NOTHING, replayed: 1, superseded: 0, body_pruned: 1 };
     expect(await scene.inbox.replayAll({}, { dryRun: true })).toEqual(expected);
     expect(await scene.inbox.replayAll()).toEqual(expected);
@@ -267,7 +267,7 @@ describe("skipSuperseded", () => {
   it("takes no event for superseded by itself", async () => {
     await scene.dead(1);
     const wish = { skipSuperseded: true, dryRun: true } as const;
-    const counts = await scene.inbox.replayAll({ states: ["done"], messageId: "msg_1" }, wish);
+    const counts = await scene.inbox.replayAll({ states: ["done"], lane: "msg_1" }, wish);
     expect(counts).toEqual({ ...NOTHING, replayed: 1, superseded: 0 });
   });
 
@@ -402,7 +402,7 @@ describe("what bulk work refuses", () => {
   type Inbox = Receiver["inbox"];
 
   it.each<readonly [(inbox: Inbox) => Promise<unknown>, string, string]>([
-    [(inbox) => inbox.replayAll({ mesageId: "m" } as never), "mesageId", "messageId"],
+    [(inbox) => inbox.replayAll({ tennant: "m" } as never), "tennant", "tenant"],
     [(inbox) => inbox.replayAll({ limit: 5 } as never), "limit", "no option"],
     [(inbox) => inbox.replayAll({ states: ["dead", "pending"] }), "states", '"done", "dead", "late", "discarded"'],
     [(inbox) => inbox.discardAll({ states: ["done"] }), "states", '"pending", "dead"'],

@@ -28,7 +28,7 @@ describe("the lines of development", () => {
       "message.queued Event has no handler. It is done.",
     ]);
     expect(log.find(({ level }) => level === "info")?.fields).toEqual({
-      ...{ eventId: 1, eventType: "message.inbound", sequence: 0, messageId: "msg_in_1" },
+      ...{ eventId: 1, eventType: "message.inbound", sequence: 0, source: "service", id: "msg_in_1" },
     });
     expect(JSON.stringify(log)).not.toMatch(/Yes please|5550100002/);
   });

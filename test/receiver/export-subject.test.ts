@@ -24,13 +24,13 @@ describe("inbox.exportSubject()", () => {
     await deliver(outbound("queued"));
     await deliver(outbound("sent", { messageId: "msg_2", to: "+15550100003" }));
     const told = await all(receiver.inbox.exportSubject({ peer: PEER }));
-    expect(told).toMatchObject([{ kind: "event", messageId: "msg_1", peer: PEER, body: { text: outbound("queued") } }]);
+    expect(told).toMatchObject([{ kind: "event", lane: "msg_1", peer: PEER, body: { text: outbound("queued") } }]);
     expect(await receiver.inbox.erase({ peer: PEER })).toMatchObject({ ok: true, count: told.length });
   });
 
   it("refuses a subject that names nobody", async () => {
     const { inbox } = memoryBench().receiver;
-    for (const subject of [{}, { peer: "+1" }, { phone: PEER }, { peer: PEER, messageId: "msg_1" }]) {
+    for (const subject of [{}, { peer: "+1" }, { phone: PEER }, { peer: PEER, id: "msg_1" }]) {
       const failure = await failureOf(all(inbox.exportSubject(subject as never)));
       expect(failure).toMatchObject({ code: "invalid_option" });
     }
@@ -63,7 +63,9 @@ async function storeWith(bench: StoreBench, change: (lane: TransferredLane) => T
 
 /** `msg_1/2` for sequence 2 of a message, `q4` for a quarantined body. */
 function namesOf(records: readonly SubjectRecord[]): string {
-  const names = records.map((told) => (told.kind === "event" ? `${told.messageId}/${told.sequence}` : `q${told.id}`));
+  const names = records.map((told) =>
+    told.kind === "event" ? `${told.lane ?? told.ownId}/${told.sequence}` : `q${told.id}`,
+  );
   return names.join(" ");
 }
 
@@ -76,7 +78,8 @@ describe("exportSubject(): what it tells", () => {
     const acceptedAt = bench.clock.now();
     const [told] = await all(exportSubject(bench.store, { peer: PEER }));
     expect(told).toStrictEqual({
-      ...{ kind: "event", apiClientId: "client", tag: "outbound", messageId: "m", id: 1, sequence: 1 },
+      ...{ kind: "event", source: "service", tenant: "client", lane: "m", order: "sequence" },
+      ...{ id: 1, ownId: null, sequence: 1 },
       ...{ eventType: "message.sent", state: "pending", outcome: null, late: false, forced: false },
       ...{ occurredAt: 1, signedAt: 2, acceptedAt, startedAt: null, finishedAt: null, attempts: 0, duplicates: 0 },
       ...{ errorCode: null, error: null, ...naming, failedAttempts: [] },
@@ -90,7 +93,7 @@ describe("exportSubject(): what it tells", () => {
     for (const message of ["first", "second"]) {
       await bench.settle(bench.dead(await bench.claimOne(), "continue", { code: "failed", message, durationMs: 5 }));
     }
-    const told = await all(exportSubject(bench.store, { messageId: "m" }));
+    const told = await all(exportSubject(bench.store, { id: "m" }));
     const attempts = told.map((record) => record.kind === "event" && record.failedAttempts);
     const failed = { attempt: 1, at: bench.clock.now(), durationMs: 5, errorCode: "failed" };
     expect(attempts).toStrictEqual([[{ ...failed, error: "first" }], [{ ...failed, error: "second" }], []]);
@@ -146,7 +149,7 @@ describe("exportSubject(): what is left of an event", () => {
       const changed = events.map((event, index) => ({ ...event, ...nothing, ...(index === 0 && first) }));
       return { ...facts, events: changed, ...lane };
     });
-    expect(namesOf(await all(exportSubject(store, { messageId: "m" })))).toBe(told);
+    expect(namesOf(await all(exportSubject(store, { id: "m" })))).toBe(told);
   });
 
   it("is told with null for the body that is gone", async () => {
@@ -160,11 +163,11 @@ describe("exportSubject(): what is left of an event", () => {
 
   it("is found by any body of a lane that tells no number: also by what a later delivery said; others are left out", async () => {
     const bench = await openStore();
-    await bench.accept(...["a", "b", "c", "d"].map((id) => bench.of(id, 0, { lane: { tag: "inbound" } })));
+    await bench.accept(...["a", "b", "c", "d"].map((id) => bench.of(id, 0, { lane: { order: null } })));
     const raw = Buffer.from(`{"to":"${PEER}"}`);
     const left = new Map(Object.entries({ a: { conflicting: { ...conflicting, raw } }, b: { raw: null }, c: { raw } }));
     const store = await storeWith(bench, ({ events, ...lane }) => {
-      return { ...lane, events: events.map((event) => ({ ...event, ...left.get(lane.key.messageId) })) };
+      return { ...lane, events: events.map((event) => ({ ...event, ...left.get(event.ownId ?? "") })) };
     });
     expect(namesOf(await all(exportSubject(store, { peer: PEER })))).toBe("a/0 c/0");
   });
@@ -217,7 +220,7 @@ describe("exportSubject(): how it reads", () => {
     await acceptFirst(bench, 3);
     await bench.step({ quarantines: ["{1", "{2"].map((text) => bench.quarantine(text)) });
     const far = await storeWith(bench, (lane) => ({ ...lane, id: lane.id * 1_000 }));
-    for (const subject of [{ peer: PEER }, { messageId: "msg_1" }]) {
+    for (const subject of [{ peer: PEER }, { id: "msg_1" }]) {
       const { small, turns } = watched(far, 1);
       await all(exportSubject(small, subject));
       expect(turns.length).toBeGreaterThanOrEqual(5);
@@ -229,7 +232,7 @@ describe("exportSubject(): how it reads", () => {
     const bench = await openStore();
     for (const [index, peer] of [OTHER, PEER, OTHER].entries())
       await bench.accept(bench.of(`msg_${index}`, 1, { peer }));
-    for (const subject of [{ peer: PEER }, { messageId: "msg_1" }]) {
+    for (const subject of [{ peer: PEER }, { id: "msg_1" }]) {
       const { small, exports } = watched(bench.store);
       expect(namesOf(await all(exportSubject(small, subject)))).toBe("msg_1/1");
       expect(exports).toEqual(["1 after 1"]);

@@ -9,6 +9,7 @@ import { type BenchOptions, memoryBench, sqliteBench } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const outcomeOf = ({ body }: { readonly body: string }) => (JSON.parse(body) as { outcome?: string }).outcome;
+const MESSAGE = { source: "service", tenant: "apc_1", name: "msg_1", order: "sequence" } as const;
 const notSent = (event: WebhookEvent) => event.eventType !== "message.sent";
 
 /** A started receiver that notes the types that its handlers get. */
@@ -28,7 +29,7 @@ describe("filter", () => {
     expect(await send(outbound("queued"))).toBe("filtered");
     const [row] = (await receiver.inbox.find({ outcome: "filtered" })).items;
     expect(row).toMatchObject({ state: "done", outcome: "filtered", attempts: 0, hasBody: false, late: false });
-    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", messageId: "msg_1", tag: "outbound" });
+    const lane = await receiver.inbox.lane(MESSAGE);
     expect([lane?.peer, lane?.externalReference, lane?.status]).toEqual([null, null, "idle"]);
     expect(await receiver.inbox.replay(row?.id ?? 0)).toEqual({ ok: false, reason: "body_pruned" });
   });
@@ -37,7 +38,7 @@ describe("filter", () => {
     const { send, receiver } = await started({ filter: ({ eventType }) => eventType !== "message.queued" });
     await send(outbound("queued"));
     await send(outbound("sent"));
-    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", messageId: "msg_1", tag: "outbound" });
+    const lane = await receiver.inbox.lane(MESSAGE);
     expect([lane?.peer, lane?.externalReference]).toEqual(["+15550100002", "order-77"]);
   });
 
@@ -55,7 +56,7 @@ describe("filter", () => {
     expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 0, filtered: 0 });
     expect(receiver.counters).toMatchObject({ filtered: 2 });
     const [line] = log.filter(({ message }) => message.startsWith("Event was filtered"));
-    expect(line?.fields).toEqual({ eventType: "message.inbound", sequence: 0, messageId: "msg_in_1" });
+    expect(line?.fields).toEqual({ eventType: "message.inbound", sequence: 0, source: "service", id: "msg_in_1" });
   });
 
   it.each(["sqlite", "memory"] as const)('answers at once with ack: "handled", %s', async (kind) => {

@@ -21,7 +21,7 @@ describe("an event that waits for a missing one", () => {
       level: "warn",
       fields: {
         code: "waits_for_gap",
-        ...{ eventId: 1, eventType: "message.failed", sequence: 4, messageId: "msg_1" },
+        ...{ eventId: 1, eventType: "message.failed", sequence: 4, source: "service", lane: "msg_1" },
         missing: { from: 1, to: 3 },
         until,
         more: "oncehook inbox release 1 ends the wait",

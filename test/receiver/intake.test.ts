@@ -39,7 +39,8 @@ describe.each([
     receiver.onAny(() => {});
     const body = '{"eventType":"message.new"}';
     await deliver(body);
-    const messageId = createHash("sha256").update(body).digest("hex");
-    expect((await receiver.inbox.find()).items).toMatchObject([{ lane: { tag: "unlaned", messageId } }]);
+    const ownId = createHash("sha256").update(body).digest("hex");
+    const lane = { source: "service", tenant: null, name: null, order: null };
+    expect((await receiver.inbox.find()).items).toMatchObject([{ lane, ownId }]);
   });
 });

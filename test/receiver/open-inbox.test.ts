@@ -1,14 +1,15 @@
 /** An inbox in the hands of somebody who is no receiver. */
 import { hash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { copyInbox, openInbox, PermanentError } from "../../src/index.ts";
+import { copyInbox, createReceiver, openInbox, PermanentError } from "../../src/index.ts";
+import { github, service } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
-import { turn } from "../stores/sqlite-turns.ts";
+import { quarantine, turn } from "../stores/sqlite-turns.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { becomeLater } from "../support/later-version.ts";
-import { DAY, newInboxFile, recordedLog, sqliteBench, until } from "./bench.ts";
+import { DAY, newInboxFile, recordedLog, SECRET, sqliteBench, until } from "./bench.ts";
 import { inbound, outbound } from "./events.ts";
 
 const { logger } = recordedLog();
@@ -52,6 +53,8 @@ describe("openInbox()", () => {
       reason: "unknown_version",
       slot: "current",
       signer: "s",
+      source: "service",
+      tenant: null,
       scope: "any",
       signedAt: clock.now(),
       trace: null,
@@ -64,6 +67,27 @@ describe("openInbox()", () => {
     const { items } = await inbox.findLanes({ statuses: ["gap"] });
     expect(items).toMatchObject([{ newest: { sequence: 1 }, readyAt: clock.now() + 85 * 60_000 }]);
     await inbox.close();
+  });
+
+  it("replays a body of the messaging service under the name of its entry, and none of another source", async () => {
+    const path = newInboxFile();
+    const store = sqliteStore(path);
+    const sources = { messages: service({ secrets: SECRET }), code: github({ secrets: SECRET }) };
+    const receiver = createReceiver({ store, sources, logger });
+    for (const name of ["messages", "code"] as const) receiver.source(name).onAny(() => {});
+    await receiver.start();
+    const raw = Buffer.from(inbound());
+    const held = ["messages", "code"].map((source, index) =>
+      quarantine(raw, { source, scope: "any", digest: Buffer.alloc(32, index) }),
+    );
+    await store.step(turn({ quarantines: held }));
+    await receiver.stop();
+    await using inbox = await openInbox({ store: sqliteStore(path), logger });
+    expect(await inbox.replayQuarantined(1)).toMatchObject({ ok: true });
+    const refused = { code: "source_needed", message: expect.stringContaining('the source "code"') };
+    expect(await failureOf(inbox.replayQuarantined(2))).toMatchObject(refused);
+    const lane = { source: "messages", tenant: "apc_1", name: null, order: null };
+    expect((await inbox.find()).items).toMatchObject([{ lane, ownId: "msg_in_1" }]);
   });
 
   it("makes no inbox, and closes for good", async () => {

@@ -23,7 +23,7 @@ describe("receiver.inbox", () => {
     const page = await receiver.inbox.find();
     expect(page.items).toHaveLength(100);
     expect((await receiver.inbox.find({ after: page.next ?? 0 })).items).toHaveLength(1);
-    expect((await receiver.inbox.find({ limit: 5, messageId: "m 7" })).items).toHaveLength(1);
+    expect((await receiver.inbox.find({ limit: 5, id: "m 7" })).items).toHaveLength(1);
   });
 
   it("hands out what an act made ready, though nobody heard that it was done", async () => {
@@ -40,7 +40,7 @@ describe("receiver.inbox", () => {
   });
 
   it.each<unknown>([
-    ...[{}, { peer: "+1" }, { messageId: "  " }, { peer: 15550100002 }, { per: "+15550100002" }, "+15550100002", null],
+    ...[{}, { peer: "+1" }, { id: "  " }, { peer: 15550100002 }, { per: "+15550100002" }, "+15550100002", null],
   ])("erases nothing for the subject %j", async (subject) => {
     const { receiver, deliver } = sqliteBench();
     await deliver(body);
@@ -48,7 +48,7 @@ describe("receiver.inbox", () => {
     const refused = receiver.inbox.erase(subject as never);
     await expect(refused).rejects.toMatchObject({ code: "invalid_option" });
     await expect(refused).rejects.not.toThrow(/5550100002/);
-    const both = { peer: "+15550100002", messageId: "msg_in_1" };
+    const both = { peer: "+15550100002", id: "msg_in_1" };
     await expect(receiver.inbox.erase(both)).rejects.toMatchObject({ code: "invalid_option" });
     expect(await receiver.inbox.audit()).toEqual([]);
   });
@@ -106,7 +106,7 @@ describe("receiver.inbox", () => {
   it("erases a person's data; a repeat is still known (RCV-6)", async () => {
     const { receiver, deliver } = sqliteBench();
     await deliver(body);
-    expect(await receiver.inbox.erase({ messageId: "msg_in_1" }, { by: "ann" })).toMatchObject({ ok: true, count: 1 });
+    expect(await receiver.inbox.erase({ id: "msg_in_1" }, { by: "ann" })).toMatchObject({ ok: true, count: 1 });
     expect((await receiver.inbox.find()).items).toMatchObject([{ hasBody: false, state: "discarded" }]);
     expect((await deliver(body)).body).toBe('{"outcome":"duplicate"}');
     expect((await receiver.inbox.audit())[0]).toMatchObject({ act: "erase", by: "ann" });
@@ -147,7 +147,7 @@ describe("handlers' context", () => {
     receiver.onAny((_, ctx) => ctx.log.info({ mine: 1 }, "Seen."));
     await deliver(outbound("queued"));
     expect(log.find(({ message }) => message === "Seen.")?.fields).toEqual({
-      ...{ eventId: 1, eventType: "message.queued", sequence: 1, messageId: "msg_1", mine: 1 },
+      ...{ eventId: 1, eventType: "message.queued", sequence: 1, source: "service", lane: "msg_1", mine: 1 },
     });
   });
 });

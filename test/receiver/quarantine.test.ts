@@ -19,7 +19,9 @@ describe.each([
       expect((await deliver(junk)).body).toBe('{"outcome":"quarantined"}');
     }
     const { items } = await receiver.inbox.findQuarantined();
-    expect(items).toMatchObject([{ reason: "invalid_json", slot: "current", scope: "any", state: "held" }]);
+    expect(items).toMatchObject([
+      { reason: "invalid_json", slot: "current", source: "service", tenant: null, scope: "any", state: "held" },
+    ]);
     expect(Buffer.from((await receiver.inbox.quarantined(items[0]?.id ?? 0))?.row.raw ?? []).toString()).toBe(junk);
     expect(codes()).toContain("quarantined");
   });
@@ -100,6 +102,19 @@ describe("quarantine", () => {
     expect(items).toHaveLength(2);
   });
 
+  it.each([
+    ["513 characters", "x".repeat(513)],
+    ["1,301 bytes", `xx${"€".repeat(433)}`],
+  ])("keeps an event whose id has %s", async (_, messageId) => {
+    const { deliver, receiver } = sqliteBench();
+    for (const body of [inbound({ messageId }), outbound("queued", { messageId })])
+      expect((await deliver(body)).body).toBe('{"outcome":"quarantined"}');
+    const { items } = await receiver.inbox.findQuarantined();
+    expect(items.map(({ reason, source, tenant }) => [reason, source, tenant])).toEqual(
+      Array(2).fill(["invalid_event", "service", null]),
+    );
+  });
+
   it('answers 400 and keeps nothing with quarantine: "reject"', async () => {
     const { deliver, receiver, log } = sqliteBench({ quarantine: "reject" });
     for (let index = 0; index < 15; index++) {
@@ -136,7 +151,7 @@ describe("inbox.replayQuarantined()", () => {
       quarantines: [
         {
           ...{ reason: "invalid_event", slot: "current", signer: "s", scope, signedAt: clock.now(), trace: null },
-          ...{ digest: sha256(raw), raw },
+          ...{ source: "service", tenant: null, digest: sha256(raw), raw },
         },
       ],
       quarantineQuota: { maxRows: 10, maxBytes: 10_000 },

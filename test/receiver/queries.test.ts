@@ -7,14 +7,14 @@ type Inbox = ReturnType<typeof memoryBench>["receiver"]["inbox"];
 
 describe("receiver.inbox", () => {
   it.each<[string, (inbox: Inbox) => Promise<unknown>]>([
-    ['Did you mean "messageId"?', (inbox) => inbox.find({ mesageId: "m" } as object)],
+    ['Did you mean "tenant"?', (inbox) => inbox.find({ tennant: "m" } as object)],
     ['inbox.findLanes() has no option "lan".', (inbox) => inbox.findLanes({ lan: 1 } as object)],
     ['inbox.findQuarantined() has no option "lan".', (inbox) => inbox.findQuarantined({ lan: 1 } as object)],
     ['The query has no option "limit".', (inbox) => inbox.replayAll({ limit: 1 } as object)],
     ['Option "limit" must be a whole number from 1 to 1000 rows; it is 0.', (inbox) => inbox.find({ limit: 0 })],
-    ['Option "subject" must have a peer or a messageId', (inbox) => inbox.erase({} as never)],
+    ['Option "subject" must have a peer or an id', (inbox) => inbox.erase({} as never)],
     ['Option "peer" must be a string of at least 3 characters', (inbox) => inbox.erase({ peer: "+1" })],
-    ['Option "messageId" must be a string of at least 3 characters', (inbox) => inbox.erase({ messageId: "  m1  " })],
+    ['Option "id" must be a string of at least 3 characters', (inbox) => inbox.erase({ id: "  m1  " })],
   ])("says: %s", async (message, ask) => {
     const asked = ask(memoryBench().receiver.inbox);
     await expect(asked).rejects.toMatchObject({ code: "invalid_option", message: expect.stringContaining(message) });
@@ -32,12 +32,30 @@ describe("receiver.inbox", () => {
       ["quarantine", (inbox: Inbox) => inbox.discardQuarantined(id as number)] as const,
       ["quarantine", (inbox: Inbox) => inbox.revealQuarantined(id as number)] as const,
     ]),
-    ["tag", (inbox) => inbox.lane({ apiClientId: "a", tag: "out", messageId: "m" } as never)],
-    ["messageId", (inbox) => inbox.lane({ apiClientId: "a", tag: "outbound" } as never)],
-    ...["peer", "messageId", "errorCode", "eventType", "states", "outcome", "late", "order", "after", "acceptedTo"].map(
-      (name) => [name, (inbox: Inbox) => inbox.find({ [name]: null })] as const,
-    ),
-    ["messageId", (inbox) => inbox.find({ messageId: 5 } as never)],
+    ["order", (inbox) => inbox.lane({ source: "s", tenant: "a", order: "out", name: "m" } as never)],
+    ["order", (inbox) => inbox.lane({ source: "s", tenant: "a", order: null, name: "m" } as never)],
+    ["name", (inbox) => inbox.lane({ source: "s", tenant: "a", order: "sequence" } as never)],
+    ["name", (inbox) => inbox.lane({ source: "s", tenant: "a", order: null, name: null })],
+    ["source", (inbox) => inbox.lane({ tenant: "a", order: "sequence", name: "m" } as never)],
+    ["tenant", (inbox) => inbox.lane({ source: "s", order: "sequence", name: "m" } as never)],
+    ["id", (inbox) => inbox.lane({ source: "s", tenant: null, id: 5 } as never)],
+    ...[
+      "peer",
+      "source",
+      "lane",
+      "id",
+      "errorCode",
+      "eventType",
+      "states",
+      "outcome",
+      "late",
+      "order",
+      "after",
+      "acceptedTo",
+    ].map((name) => [name, (inbox: Inbox) => inbox.find({ [name]: null })] as const),
+    ["id", (inbox) => inbox.find({ id: 5 } as never)],
+    ["lane", (inbox) => inbox.find({ lane: 5 } as never)],
+    ["tenant", (inbox) => inbox.find({ tenant: 5 } as never)],
     ...[0, 1_001, 1.5, -1, Number.NaN, "5" as never].flatMap((limit) => [
       ["limit", (inbox: Inbox) => inbox.find({ limit })] as const,
       ["limit", (inbox: Inbox) => inbox.findQuarantined({ limit })] as const,
@@ -50,7 +68,7 @@ describe("receiver.inbox", () => {
     ["acceptedFrom", (inbox) => inbox.find({ acceptedFrom: new Date(0) } as never)],
     ["without", (inbox) => inbox.findLanes({ without: [5] } as never)],
     ["peer", (inbox) => inbox.findLanes({ peer: 5 } as never)],
-    ["tag", (inbox) => inbox.findLanes({ tag: "out" } as never)],
+    ["order", (inbox) => inbox.findLanes({ order: "out" } as never)],
     ["states", (inbox) => inbox.findQuarantined({ states: ["dead"] } as never)],
   ];
 
@@ -88,6 +106,6 @@ describe("receiver.inbox", () => {
     const { receiver, deliver } = memoryBench();
     receiver.onAny(() => {});
     await deliver(inbound({ messageId: "m_1" }));
-    expect(await receiver.inbox.erase({ messageId: "m_1" })).toMatchObject({ ok: true, count: 1 });
+    expect(await receiver.inbox.erase({ id: "m_1" })).toMatchObject({ ok: true, count: 1 });
   });
 });

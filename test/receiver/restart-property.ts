@@ -5,7 +5,13 @@
 import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createReceiver, type HandlerContext, type InboxStore, type IncomingWebhook } from "../../src/index.ts";
+import {
+  createReceiver,
+  type HandlerContext,
+  type InboxStore,
+  type IncomingWebhook,
+  type LaneKey,
+} from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { github, hmacSource, standardWebhooks, stripe } from "../../src/sources/index.ts";
 import { incomingOf, signedRequest, TEST_SECRETS } from "../../src/tools/testing/index.ts";
@@ -81,7 +87,7 @@ interface Written extends Pick<Delivery, "entry" | "type"> {
   readonly label: string;
 }
 
-/** A delivery as its provider sends it. An id belongs to one lane: what an id that comes back in another one means is not described here. */
+/** A delivery as its provider sends it. An id that comes back with another object, so in another lane, is a repeat. */
 function write(delivery: Delivery): Written {
   const { entry, type, owner, object, position } = delivery;
   const { identity, content, name = "", tenant, headers } = FORMS[entry](delivery);
@@ -106,13 +112,13 @@ interface Form {
 
 const FORMS: Readonly<Record<Delivery["entry"], (delivery: Delivery) => Form>> = {
   billing({ type, owner, object, id, position, note }) {
-    const identity = `evt_${owner}_${object}_${id}`;
+    const identity = `evt_${owner}_${id}`;
     const event = { id: identity, type, created: SECOND + position, account: owner };
     const content = { ...event, data: { object: { id: `${object}`, note } } };
     return { identity, content, headers: (body) => signedRequest(body, { source: "stripe" }).headers };
   },
   orders({ type, owner, object, id, note }) {
-    const name = `msg_${object}_${id}`;
+    const name = `msg_${id}`;
     const signing = { source: "standard-webhooks", id: name, secret: secretOf(owner) } as const;
     const headers = (body: Uint8Array) => signedRequest(body, signing).headers;
     return { identity: `${owner} ${name}`, content: { type, data: object, note }, name, tenant: owner, headers };
@@ -186,9 +192,17 @@ function seenText(process: number, how: "on" | "onLate", late: boolean, label: s
   return `${process} ${how}${late ? " late" : ""}: ${label}`;
 }
 
+type Owner = Pick<LaneKey, "source" | "tenant">;
+
 /** What a handler, or a list of events, shows of one. */
-function labelOf(client: string, type: string, header: (name: string) => string | undefined, body: Uint8Array): string {
+function labelOf(
+  { source, tenant }: Owner,
+  type: string,
+  header: (name: string) => string | undefined,
+  body: Uint8Array,
+): string {
   const name = ["webhook-id", "x-github-delivery", "x-id"].map((one) => header(one) ?? "").join("");
+  const client = tenant === null ? source : `${source}:${tenant}`;
   return [client, type, name, Buffer.from(body)].join(" ");
 }
 
@@ -196,8 +210,7 @@ function receiverOf(store: InboxStore<never>, process: number, seen: string[]) {
   const receiver = createReceiver({ store, sources: SOURCES, ack: "stored", logger: silentLogger });
   const { on, skip, onLate } = PROCESSES[process] ?? PROCESSES[0];
   const see = (how: "on" | "onLate") => (_event: object, ctx: HandlerContext<never>) => {
-    const { lane, eventType } = ctx.meta;
-    const label = labelOf(lane.apiClientId, eventType, (name) => ctx.header(name), ctx.rawBody);
+    const label = labelOf(ctx.meta, ctx.meta.eventType, (name) => ctx.header(name), ctx.rawBody);
     seen.push(seenText(process, how, ctx.late, label));
   };
   for (const entry of ENTRIES) receiver.source(entry).on(on, see("on"));
@@ -246,7 +259,7 @@ async function actual({ open }: Place, steps: readonly Step[], restarts: boolean
   const rows = items.map(({ id, lane, eventType, outcome, duplicates }) => {
     const { head = null, raw = Buffer.from("") } = bodies.get(id) ?? {};
     const kept: Readonly<Record<string, string>> = JSON.parse(head ?? "{}");
-    const label = labelOf(lane.apiClientId, eventType, (name) => kept[name], raw);
+    const label = labelOf(lane, eventType, (name) => kept[name], raw);
     return { label, outcome: outcome as Row["outcome"], duplicates };
   });
   for (const receiver of receivers) await receiver.stop();

@@ -1,14 +1,16 @@
 /** Several sources in one inbox, on every store: who handles what, what a repeat is, and what a process does with sources that it lacks. */
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createReceiver as create, type InboxStore, openInbox, StoreError } from "../../src/index.ts";
+import { createReceiver as create, eventIdentity, type InboxStore, openInbox, StoreError } from "../../src/index.ts";
 import {
   defineSource,
   github,
   type SourceDefinition,
+  type SourceEvents,
   service,
   shopify,
   standardWebhooks,
   stripe,
+  type WebhookSource,
 } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
@@ -48,6 +50,14 @@ function receiverOf<Tx>(store: InboxStore<Tx>) {
   return { receiver, handled, log, send };
 }
 
+/** A receiver of one source. */
+function receiving<Tx>(store: InboxStore<Tx>, source: WebhookSource<SourceEvents>) {
+  const receiver = createReceiver({ store, source, logger: recordedLog().logger }).onAny(() => {});
+  const send = async (request: SignedRequest) =>
+    JSON.parse((await receiver.handle(incomingOf(request))).body) as unknown;
+  return { inbox: receiver.inbox, send };
+}
+
 const paid = (id: string) => signedRequest(fixtures.stripe({ id }), { source: "stripe" });
 const push = (after: string, id?: string, type?: string) =>
   signedRequest(fixtures.github({ id: after }), { source: "github", ...(id && { id }), ...(type && { type }) });
@@ -83,14 +93,48 @@ describe.each([
     expect(handled).toHaveLength(2);
   });
 
+  it("awaits an event of the messaging service, whatever the name of its entry", async () => {
+    const { send, receiver } = receiverOf(await makeStore());
+    const [queued, inbound] = [fixtures.queued(), fixtures.inbound()];
+    for (const event of [queued, inbound]) await send("messages", signedRequest(event));
+    await receiver.drain();
+    for (const { apiClientId, eventType, data } of [queued, inbound]) {
+      const ref = { apiClientId, messageId: data.messageId };
+      expect(
+        await receiver.waitFor(ref, (event) => "eventType" in event && event.eventType === eventType),
+      ).toMatchObject({ eventType });
+    }
+  });
+
   it("keeps a signed body that is not an event, and replays it", async () => {
     const { send, receiver } = receiverOf(await makeStore());
     const body = signedRequest('{"id":1}', { source: "stripe" });
     expect(await send("billing", body)).toEqual({ outcome: "quarantined" });
     expect(await send("billing", body)).toEqual({ outcome: "quarantined" });
     const [row, ...others] = (await receiver.inbox.findQuarantined()).items;
-    expect([row?.reason, row?.scope, others.length]).toEqual(["invalid_event", "source:billing", 0]);
+    expect([row?.reason, others.length]).toEqual(["invalid_event", 0]);
+    expect([row?.source, row?.tenant, row?.scope]).toEqual(["billing", null, "any"]);
     await expect(receiver.inbox.replayQuarantined(row?.id ?? 0)).rejects.toMatchObject({ code: "invalid_event" });
+  });
+
+  it.each([
+    ["by themselves", {}],
+    ["in one lane", { lane: (event: object) => `${(event as { ref?: string }).ref}` }],
+  ])("exports and erases an event by an id that only a header has, of events %s", async (_how, more) => {
+    const source = github({ secrets: TEST_SECRETS.github, repeats: "id", ...more });
+    const { inbox, ...receiver } = receiving(await makeStore(), source);
+    for (const id of ["delivery-1", "delivery-2"]) await receiver.send(push(id.padEnd(40, "0"), id));
+    const subject = { id: "id:delivery-1" };
+    const told: unknown[] = [];
+    for await (const record of inbox.exportSubject(subject)) told.push(record.id);
+    expect(told).toEqual([1]);
+    expect(await inbox.erase(subject)).toEqual({ ok: true, count: 1 });
+    const { items } = await inbox.find({ order: "oldest" });
+    expect(items.map(({ ownId, hasBody }) => [ownId, hasBody])).toEqual([
+      ["id:delivery-1", false],
+      ["id:delivery-2", true],
+    ]);
+    expect(await receiver.send(push("1".repeat(40), "delivery-1"))).toEqual({ outcome: "duplicate" });
   });
 });
 
@@ -108,6 +152,59 @@ describe("a receiver of one source", () => {
     await receiver.drain();
     expect(seen).toEqual([{ id: "user_000001" }]);
     expect((await receiver.inbox.find({ source: "standard-webhooks" })).items).toHaveLength(1);
+  });
+});
+
+describe("a receiver of the messaging service alone", () => {
+  it("has the entry service: another receiver with that entry knows its events again, and handles those that wait", async () => {
+    const path = newInboxFile();
+    const alone = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path) }).onAny(() => {});
+    const sent = fixtures.inbound();
+    expect((await alone.handle(incomingOf(signedRequest(sent)))).status).toBe(200);
+    expect((await alone.inbox.find({ source: "service" })).items).toHaveLength(1);
+    await alone.stop();
+
+    const store = sqliteStore(path);
+    const sources = { service: SECRETS.messages, code: SECRETS.code };
+    const { logger, log } = recordedLog();
+    const several = createReceiver({ store, logger, sources });
+    several.source("code").onAny(() => {});
+    const handled: string[] = [];
+    several.source("service").onAny((_event, ctx) => void handled.push(ctx.identity));
+    const repeat = await several.source("service").handle(incomingOf(signedRequest(sent)));
+    expect(JSON.parse(repeat.body)).toEqual({ outcome: "duplicate" });
+    await several.drain();
+    const body = signedRequest(sent).body;
+    expect(handled).toEqual([eventIdentity(JSON.parse(body.toString()), body)]);
+    expect((await store.admit([])).map(({ name, preset }) => [name, preset])).toContainEqual(["service", "service"]);
+    expect(log.map(({ fields }) => fields.code)).not.toContain("source_missing");
+  });
+
+  it("refuses an inbox whose entry service is of another kind, also for deliveries", async () => {
+    const path = newInboxFile();
+    const other = createReceiver({ store: sqliteStore(path), sources: { service: SECRETS.billing } });
+    other.source("service").onAny(() => {});
+    await other.start();
+    await other.stop();
+    const receiver = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path) }).onAny(() => {});
+    await expect(receiver.start()).rejects.toMatchObject({ code: "wrong_source" });
+    expect((await receiver.handle(incomingOf(signedRequest(fixtures.inbound())))).status).toBe(500);
+    expect((await receiver.inbox.find()).items).toEqual([]);
+  });
+
+  it("gives its handlers the event's place in ctx.meta", async () => {
+    const store = memoryStore({ volatile: true });
+    const receiver = createReceiver({ secrets: TEST_SECRET, store });
+    const metas: unknown[] = [];
+    receiver.onAny((_event, ctx) => void metas.push(ctx.meta));
+    const [queued, inbound] = [fixtures.queued({ messageId: "msg_1" }), fixtures.inbound({ messageId: "msg_2" })];
+    for (const event of [queued, inbound]) await receiver.handle(incomingOf(signedRequest(event)));
+    await receiver.drain();
+    const owner = { source: "service", tenant: queued.apiClientId, traceparent: null };
+    expect(metas).toEqual([
+      { eventId: 1, laneId: 1, ...owner, lane: "msg_1", id: null, sequence: 1, eventType: "message.queued" },
+      { eventId: 2, laneId: 2, ...owner, lane: null, id: "msg_2", sequence: 0, eventType: "message.inbound" },
+    ]);
   });
 });
 
@@ -163,7 +260,8 @@ describe("a process that lacks a source", () => {
     await first.receiver.stop();
     const without = createReceiver({ secrets: TEST_SECRET, store: sqliteStore(path) }).onAny(() => {});
     await without.drain();
-    await expect(without.inbox.replayQuarantined(1)).rejects.toMatchObject({ code: "source_needed" });
+    const refused = { code: "source_needed", message: expect.stringContaining('the source "billing"') };
+    await expect(without.inbox.replayQuarantined(1)).rejects.toMatchObject(refused);
   });
 });
 
@@ -177,7 +275,8 @@ describe("a quarantined body of another source", () => {
     expect(JSON.parse(answer.body)).toEqual({ outcome: "quarantined" });
     await receiver.stop();
     await using inbox = await openInbox({ store: sqliteStore(path) });
-    await expect(inbox.replayQuarantined(1)).rejects.toMatchObject({ code: "source_needed" });
+    const refused = { code: "source_needed", message: expect.stringContaining('the source "stripe"') };
+    await expect(inbox.replayQuarantined(1)).rejects.toMatchObject(refused);
     expect((await inbox.find()).items).toEqual([]);
   });
 });
@@ -265,6 +364,9 @@ describe("createReceiver({ sources })", () => {
   });
 });
 
+/** 435 characters: one byte more than an id may have. */
+const LONG = `xx${"€".repeat(433)}`;
+
 describe("a definition that is wrong", () => {
   const body = Buffer.from("{}");
   const request = { method: "POST", headers: {}, body } as const;
@@ -301,7 +403,11 @@ describe("a definition that is wrong", () => {
     ["parse throws", { parse: throws }, [200, "source_failed"]],
     ["parse says no word", { parse: () => ({ ok: false }) as never }, [200, "source_failed"]],
     ["identify returns nothing", { identify: () => "" }, [200, "source_failed"]],
+    ["identify returns 513 characters", { identify: () => "x".repeat(513) }, [200, "source_failed"]],
+    ["identify returns 1,301 bytes", { identify: () => LONG }, [200, "source_failed"]],
     ["describe returns no type", { describe: () => ({}) as never }, [200, "source_failed"]],
+    ["describe returns a type of 1,301 bytes", { describe: () => ({ type: LONG }) }, [200, "source_failed"]],
+    ["lane returns 1,301 bytes", { lane: () => LONG }, [200, "source_failed"]],
   ])("is answered, and nothing is lost: %s", async (_, part, expected) => {
     expect(await answerOf(part)).toEqual(expected);
   });

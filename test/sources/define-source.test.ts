@@ -52,10 +52,10 @@ interface Own {
 
 /** What is stored. The defaults are those of an event by itself whose provider signs no time and names no other. */
 interface Stored {
-  readonly tag?: "position" | "arrival";
-  /** The name of its lane, or its identity if it is by itself. */
-  readonly name: string;
-  readonly identity?: string;
+  readonly order?: "position" | "arrival";
+  /** The name of its lane. Default: it is by itself. */
+  readonly lane?: string;
+  readonly ownId: string;
   readonly sequence?: number;
   readonly type: string;
   readonly occurredAt?: number;
@@ -157,18 +157,12 @@ const STREAMED = { type: "com.twilio.a" };
 const STREAM_QUERY = `id=1&bodySHA256=${sha256(JSON.stringify(STREAMED))}`;
 
 const HAPPENED_THEN = { occurredAt: HAPPENED, isTimed: true } as const;
-const alone = (type: string, name: string, more: Partial<Stored> = {}): Stored => ({ type, name, ...more });
-const inLane = (name: string, identity: string, type: string, more: Partial<Stored> = {}): Stored => ({
-  ...alone(type, name, { tag: "arrival", identity, ...more }),
+const alone = (type: string, ownId: string, more: Partial<Stored> = {}): Stored => ({ type, ownId, ...more });
+const inLane = (lane: string, ownId: string, type: string, more: Partial<Stored> = {}): Stored => ({
+  ...alone(type, ownId, { order: "arrival", lane, ...more }),
 });
-const placed = (
-  name: string,
-  identity: string,
-  type: string,
-  sequence: number,
-  more: Partial<Stored> = {},
-): Stored => ({
-  ...inLane(name, identity, type, { ...more, tag: "position", sequence }),
+const placed = (lane: string, ownId: string, type: string, sequence: number, more: Partial<Stored> = {}): Stored => ({
+  ...inLane(lane, ownId, type, { ...more, order: "position", sequence }),
 });
 
 const ROWS: Readonly<Record<string, Row>> = {
@@ -399,7 +393,7 @@ const seenBy = (
   names: readonly string[],
 ) => ({
   ...{ event: { ...event }, identity: ctx.identity, at: ctx.timestamp, body: Buffer.from(ctx.rawBody).toString() },
-  ...{ client: ctx.meta.lane.apiClientId, tag: ctx.meta.lane.tag, lane: ctx.meta.lane.messageId },
+  ...{ source: ctx.meta.source, tenant: ctx.meta.tenant, lane: ctx.meta.lane, ownId: ctx.meta.id },
   ...{ type: ctx.meta.eventType, trace: ctx.meta.traceparent, head: names.map((name) => ctx.header(name)) },
 });
 
@@ -436,9 +430,9 @@ function wantedOf({ send, secretOf, stored }: Row) {
   return PLACES.map(({ entry, tenant }) => {
     const sent = send(secretOf(tenant));
     const {
-      tag = "single",
-      name,
-      identity,
+      order = null,
+      lane = null,
+      ownId,
       sequence = 0,
       type,
       occurredAt = NOW,
@@ -448,23 +442,16 @@ function wantedOf({ send, secretOf, stored }: Row) {
       event,
     } = stored(sent);
     const body = Buffer.from(sent.body).toString();
-    const client = `${entry}:${tenant}`;
-    const common = { client, tag, lane: name, type, trace: TRACE, body };
+    const common = { source: entry, tenant, lane, ownId, type, trace: TRACE, body };
     return {
       row: {
-        ...{
-          ...common,
-          identity: identity ?? null,
-          sequence: tag === "arrival" ? "its id" : sequence,
-          occurredAt,
-          signedAt: NOW,
-        },
+        ...{ ...common, order, sequence: order === "arrival" ? "its id" : sequence, occurredAt, signedAt: NOW },
         ...{ untimed: !isTimed, digest: sha256(sent.body), reference: reference ?? null, head: head ?? null },
         ...{ peer: null, conflict: false, late: false, forced: false, duplicates: 0 },
       },
       seen: {
         ...{ ...common, event: event ?? JSON.parse(body), at: NOW, head: [...Object.values(head ?? {}), undefined] },
-        identity: sha256(JSON.stringify(["s", client, identity ?? name])),
+        identity: sha256(JSON.stringify([entry, tenant, ownId])),
       },
     };
   });
@@ -478,11 +465,12 @@ async function rowsOf(inbox: Inbox) {
   return Promise.all(
     items.map(async ({ id, lane, ...event }) => {
       const body = (await inbox.bodies([id])).get(id);
-      const record = await inbox.lane(lane);
+      const { source, tenant, name, order } = lane;
+      const record = await inbox.lane(name === null ? { source, tenant, id: event.ownId ?? "" } : lane);
       return {
-        ...{ client: lane.apiClientId, tag: lane.tag, lane: lane.messageId, type: event.eventType, trace: event.trace },
-        ...{ body: Buffer.from(body?.raw ?? "").toString(), identity: event.identity },
-        ...{ sequence: lane.tag === "arrival" && event.sequence === id ? "its id" : event.sequence },
+        ...{ source, tenant, lane: name, order, ownId: event.ownId, type: event.eventType, trace: event.trace },
+        ...{ body: Buffer.from(body?.raw ?? "").toString() },
+        ...{ sequence: order === "arrival" && event.sequence === id ? "its id" : event.sequence },
         ...{ occurredAt: event.occurredAt, signedAt: event.signedAt, untimed: event.untimed },
         ...{ digest: Buffer.from(event.digest).toString("hex"), reference: record?.externalReference },
         ...{ head: body?.head === null ? null : JSON.parse(body?.head ?? '"none"'), peer: record?.peer },
@@ -509,17 +497,20 @@ describe.each(Object.entries(ROWS))("%s", (_, row) => {
     expect(await deliver()).toEqual(OK);
     const { inbox } = receiver;
     expect(await rowsOf(inbox)).toEqual(wanted.map((one) => one.row));
-    const clients = async (query: object) =>
-      (await inbox.find({ order: "oldest", ...query })).items.map(({ lane }) => lane.apiClientId);
-    const all = wanted.map((one) => one.row.client);
-    const { lane, identity, reference } = wanted[0]!.row;
-    // Where a signature is the identity, each tenant has its own.
-    const same = wanted.filter((one) => one.row.lane === lane).map((one) => one.row.client);
-    expect(await clients({ messageId: lane })).toEqual(same);
-    expect(await clients({ messageId: identity ?? lane })).toEqual(same);
-    expect(await clients({ externalReference: reference ?? "nobody's" })).toEqual(reference === null ? [] : all);
-    expect(await clients({ source: "two" })).toEqual(["two:a", "two:b"]);
-    expect(await clients({ apiClientId: "two:a" })).toEqual(["two:a"]);
+    const ownerOf = ({ source, tenant }: { source: string; tenant: string | null }) => `${source}:${tenant}`;
+    const owners = async (query: object) =>
+      (await inbox.find({ order: "oldest", ...query })).items.map((event) => ownerOf(event.lane));
+    const all = wanted.map((one) => ownerOf(one.row));
+    const { lane, ownId, reference } = wanted[0]!.row;
+    // Where a signature is the id, each tenant has its own.
+    const same = wanted.filter((one) => one.row.ownId === ownId).map((one) => ownerOf(one.row));
+    expect(await owners({ lane: lane ?? "nobody's" })).toEqual(lane === null ? [] : all);
+    expect(await owners({ id: ownId })).toEqual(same);
+    expect(await owners({ externalReference: reference ?? "nobody's" })).toEqual(reference === null ? [] : all);
+    expect(await owners({ source: "two" })).toEqual(["two:a", "two:b"]);
+    expect(await owners({ tenant: "a" })).toEqual(["one:a", "two:a"]);
+    expect(await owners({ source: "two", tenant: "a" })).toEqual(["two:a"]);
+    expect(await owners({ tenant: null })).toEqual([]);
     expect(await deliver()).toEqual(OK);
     expect((await rowsOf(inbox)).map(({ duplicates, conflict }) => [duplicates, conflict])).toEqual(
       Array(4).fill([1, false]),
@@ -549,12 +540,12 @@ describe.each(Object.entries(ROWS))("%s", (_, row) => {
     const broken = receiving(row, open(), createFakeClock(NOW), { lane });
     expect([await broken.deliver(), await broken.deliver()]).toEqual([OK, OK]);
     const { items } = await broken.receiver.inbox.findQuarantined();
-    const held = items
-      .toReversed()
-      .map(({ scope, reason, slot, signedAt, untimed, trace }) => ({ scope, reason, slot, signedAt, untimed, trace }));
-    const common = { reason: "source_failed", slot: "current", signedAt: NOW, trace: TRACE };
+    const held = items.toReversed().map(({ source, tenant, scope, reason, slot, signedAt, untimed, trace }) => {
+      return { source, tenant, scope, reason, slot, signedAt, untimed, trace };
+    });
+    const common = { scope: "any", reason: "source_failed", slot: "current", signedAt: NOW, trace: TRACE };
     expect(held).toEqual(
-      wanted.map(({ row: { client, untimed } }) => ({ ...common, scope: `source:${client}`, untimed })),
+      wanted.map(({ row: { source, tenant, untimed } }) => ({ ...common, source, tenant, untimed })),
     );
     expect(new Set(items.map(({ signer }) => signer)).size).toBe(4);
     await broken.receiver.stop();
@@ -645,6 +636,6 @@ describe("what a receiver knows of a source", () => {
     expect(seen).toEqual([[1_024, 8_192, undefined]]);
     expect(JSON.parse(head ?? "null")).toEqual({ ":query": "q".repeat(8_192), "x-zone": "z".repeat(1_024) });
     // With one secret for all, a tenant is only a name.
-    expect(lane.apiClientId).toBe("one");
+    expect([lane.source, lane.tenant]).toEqual(["one", null]);
   });
 });

@@ -19,7 +19,7 @@ async function answer(given: HmacScheme, headers: Record<string, string>, body: 
   const receiver = receiverOf(given, secrets);
   const { status } = await receiver.handle(incomingOf({ method: "POST", headers, body: Buffer.from(body) }));
   const [event] = (await receiver.inbox.find()).items;
-  return { status, type: event?.eventType, identity: event?.lane.messageId };
+  return { status, type: event?.eventType, identity: event?.ownId };
 }
 
 const hmac = (text: string, hash = "sha256", secret: string | Buffer = SECRET) => createHmac(hash, secret).update(text);

@@ -80,8 +80,8 @@ it("a rate makes no event late: the later one of its lane waits, and was not han
   for (const entry of ["one", "two"] as const)
     receiver
       .source(entry)
-      .onAny((event, ctx) => void seen.push(`${ctx.meta.lane.apiClientId} ${event.id}`))
-      .onLate((event, ctx) => void seen.push(`${ctx.meta.lane.apiClientId} late ${event.id}`));
+      .onAny((event, ctx) => void seen.push(`${ctx.meta.source}:${ctx.meta.tenant} ${event.id}`))
+      .onLate((event, ctx) => void seen.push(`${ctx.meta.source}:${ctx.meta.tenant} late ${event.id}`));
   const send = async (id: string, second: number, object: string) => {
     for (const { entry, tenant } of PLACES) {
       const event = { ...fixtures.stripe({ id }), created: 1_760_000_000 + second, data: { object: { id: object } } };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { createReceiver, type InboxStore } from "../../src/index.ts";
+import { createReceiver, type InboxOperator, type InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { defineSource, github, shopify, stripe } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -27,6 +27,10 @@ function stripeEvent(id: string, second: number, object: object = { id: "sub_1" 
   return incomingOf(signedRequest(event, { source: "stripe" }));
 }
 
+/** The order of each lane. */
+const ordersOf = async ({ inbox }: { readonly inbox: Pick<InboxOperator, "findLanes"> }) =>
+  (await inbox.findLanes()).items.map(({ key }) => key.order);
+
 describe.each([
   ["memory", memory],
   ["SQLite", sqlite],
@@ -36,7 +40,7 @@ describe.each([
     const receiver = createReceiver({ store: open(), source, ...common });
     onTestFinished(() => receiver.stop());
     const seen: string[] = [];
-    receiver.onAny((event, ctx) => void seen.push(`${event.id} ${ctx.meta.lane.tag}`));
+    receiver.onAny((event, ctx) => void seen.push(`${event.id} ${ctx.meta.lane}`));
     return { receiver, seen };
   }
 
@@ -52,8 +56,9 @@ describe.each([
     await receiver.handle(stripeEvent("same", 3));
     await receiver.handle(stripeEvent("other", 0, { id: "sub_2" }));
     await receiver.drain();
-    const tagged = (id: string) => `${id} position`;
-    expect(seen).toEqual([...["a", "b", "b2", "c"].map(tagged), "late old true", tagged("same"), tagged("other")]);
+    const inLane = (id: string) => `${id} sub_1`;
+    expect(seen).toEqual([...["a", "b", "b2", "c"].map(inLane), "late old true", inLane("same"), "other sub_2"]);
+    expect(await ordersOf(receiver)).toEqual(["position", "position"]);
   });
 
   it("handles an event without an object's id, or with lane: null, by itself", async () => {
@@ -65,7 +70,8 @@ describe.each([
     await alone.receiver.handle(stripeEvent("b", 2));
     await alone.receiver.handle(stripeEvent("a", 1));
     await alone.receiver.drain();
-    expect([seen, alone.seen]).toEqual([["balance single"], ["b single", "a single"]]);
+    expect([seen, alone.seen]).toEqual([["balance null"], ["b null", "a null"]]);
+    expect([await ordersOf(receiver), await ordersOf(alone.receiver)]).toEqual([[null], [null, null]]);
   });
 
   it("has the same ctx.identity in a lane and by itself", async () => {
@@ -454,6 +460,7 @@ describe("lanes by arrival, and others", () => {
       { position: () => 9e12 + 1 },
       { lane: () => "" },
       { lane: () => "x".repeat(513) },
+      { lane: () => `xx${"€".repeat(433)}` },
     ]) {
       const acme = defineSource<{ id: string }>({
         preset: "acme",

@@ -98,7 +98,7 @@ describe("stripe()", () => {
     const { receiver, send } = receiving(stripe({ secrets: TEST_SECRETS.stripe }), "stripe");
     await send(stripeEvent("evt_1", 0, { id: "gold" }));
     await send(stripeEvent("evt_2", 0, a));
-    const names = (await receiver.inbox.findLanes()).items.map(({ key }) => key.messageId);
+    const names = (await receiver.inbox.findLanes()).items.map(({ key }) => key.name);
     expect(names).toEqual(['["acct_A","live","gold"]', "gold"]);
   });
 });
@@ -157,7 +157,7 @@ describe("the option lane, with a position that says something within the source
     const receiver = createReceiver({ store: memoryStore({ volatile: true }), source, logger: silentLogger });
     onTestFinished(() => receiver.stop());
     const seen: string[] = [];
-    receiver.onAny((event, ctx) => void seen.push(`${event.MessageStatus} ${ctx.meta.lane.tag}`));
+    receiver.onAny((event, ctx) => void seen.push(`${event.MessageStatus} ${ctx.meta.lane}`));
     expect(() => receiver.onLate(() => {})).toThrow(/can be late/);
     for (const letter of ["a", "b"])
       for (const type of ["queued", "sent", "delivered"]) {
@@ -165,8 +165,9 @@ describe("the option lane, with a position that says something within the source
         await receiver.handle(incomingOf(signedRequest(form, { source: "twilio", url: URL })));
         await receiver.drain();
       }
-    const statuses = ["queued arrival", "sent arrival", "delivered arrival"];
+    const statuses = ["queued", "sent", "delivered"].map((status) => `${status} ${fixtures.twilio().To}`);
     expect(seen).toEqual([...statuses, ...statuses]);
+    expect((await receiver.inbox.findLanes()).items.map(({ key }) => key.order)).toEqual(["arrival"]);
   });
 
   it("goes on by time where the position is one", async () => {
@@ -195,18 +196,18 @@ describe("the option lane, with a position that says something within the source
     ["a rank", { lane: ({ object }: { object: string }) => object }, "arrival"],
     ["said to be a rank", { lane: ({ object }: { object: string }) => object, positionIs: "rank" }, "arrival"],
     ["a time", { positionIs: "time" }, "position"],
-  ])("is in the order that the definition allows: %s", async (_, more, tag) => {
+  ])("is in the order that the definition allows: %s", async (_, more, order) => {
     const secrets = "a secret of many characters";
     const source = acme(more)({ secrets, lane: () => "all" });
     const receiver = createReceiver({ store: memoryStore({ volatile: true }), source, logger: silentLogger });
     onTestFinished(() => receiver.stop());
     receiver.onAny(() => {});
-    if (tag === "position") receiver.onLate(() => {});
+    if (order === "position") receiver.onLate(() => {});
     const bytes = Buffer.from('{"object":"a","version":7}');
     await receiver.handle({ method: "POST", headers: {}, readBody: () => ({ ok: true, bytes }) });
-    expect((await receiver.inbox.findLanes()).items.map(({ key }) => key.tag)).toEqual([tag]);
+    expect((await receiver.inbox.findLanes()).items.map(({ key }) => key.order)).toEqual([order]);
     const holding = () => acme(more)({ secrets, lane: () => "all", holdBackMs: 1 });
-    if (tag === "arrival") expect(holding).toThrow(/holdBackMs/);
+    if (order === "arrival") expect(holding).toThrow(/holdBackMs/);
     else expect(holding).not.toThrow();
   });
 

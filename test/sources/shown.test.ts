@@ -186,11 +186,11 @@ async function inspectedBy(inbox: InboxOperator) {
   const { origin, ask } = await mounted((own) =>
     createInspector({ inbox, authorize: () => "read", origins: [own], clock: createFakeClock(NOW) }),
   );
-  const answers = await Promise.all(["messages/1", "groups"].map((what) => ask({ url: `/inspector/api/${what}` })));
+  const answers = await Promise.all(["lanes/1", "groups"].map((what) => ask({ url: `/inspector/api/${what}` })));
   expect([origin.startsWith("http"), ...answers.map(({ status }) => status)]).toEqual([true, 200, 200]);
-  const [message, groups] = answers.map((answer) => answer.json());
-  const { events } = message as { readonly events: readonly { readonly body: { readonly masked: unknown } }[] };
-  return { masked: events[0]?.body.masked, all: JSON.stringify([message, groups]) };
+  const [lane, groups] = answers.map((answer) => answer.json());
+  const { events } = lane as { readonly events: readonly { readonly body: { readonly masked: unknown } }[] };
+  return { masked: events[0]?.body.masked, all: JSON.stringify([lane, groups]) };
 }
 
 describe.each(Object.entries(CASES))("%s", (name, { source, request, seen, named }) => {

@@ -73,11 +73,11 @@ export function shuffledLanes<Tx>(open: () => Promise<Place<Tx>>): void {
       const seen = new Map<string, { readonly on: string[]; readonly late: string[] }>();
       const seenOf = (object: string) => seen.get(object) ?? seen.set(object, { on: [], late: [] }).get(object)!;
       receiver.onAny(({ id }, ctx) => {
-        const { messageId: object } = ctx.meta.lane;
+        const object = ctx.meta.lane ?? "";
         seenOf(object).on.push(id);
         write(ctx, object, id);
       });
-      receiver.onLate(({ id }, ctx) => void seenOf(ctx.meta.lane.messageId).late.push(id));
+      receiver.onLate(({ id }, ctx) => void seenOf(ctx.meta.lane ?? "").late.push(id));
 
       const all = deliveries();
       for (let second = 0; second <= SECONDS + LONGEST_DELAY + holdBackMs / 1_000; second++) {

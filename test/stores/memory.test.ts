@@ -9,8 +9,8 @@ import { contextOf, event as eventNow, RULES, turn } from "./sqlite-turns.ts";
 
 const clock = createFakeClock();
 const context = (overrides: Parameters<typeof contextOf>[0] = {}) => contextOf({ clock, ...overrides });
-const event = (messageId: string, sequence: number) =>
-  eventNow(messageId, sequence, { occurredAt: clock.now(), signedAt: clock.now() });
+const event = (name: string, sequence: number) =>
+  eventNow(name, sequence, { occurredAt: clock.now(), signedAt: clock.now() });
 const complete = (lease: Lease): Settle<never> => ({ kind: "complete", outcome: "handled", effects: [], lease });
 
 describe("memoryStore()", () => {
@@ -86,7 +86,7 @@ describe("memoryStore()", () => {
     await source.open(context());
     await source.step(turn<never>({ accepts: [event("m", 1)] }));
     const [lane] = await source.export(0, 1);
-    const lanes = rows.map((id) => ({ ...lane!, id, key: { ...lane!.key, messageId: `m${id}` }, events: [] }));
+    const lanes = rows.map((id) => ({ ...lane!, id, key: { ...lane!.key, name: `m${id}` }, events: [] }));
     const audit = rows.map((id) => ({ id, at: 0, by: "maria", act: "erase", detail: "1 rows" }));
     const store = memoryStore({ volatile: true });
     await store.open(context({ copying: true }));

@@ -4,8 +4,16 @@ import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../src/inbox/record.ts";
 import type { EventQuery, Lease, Settle } from "../../src/inbox/store.ts";
 import { STATUS } from "../../src/stores/database.ts";
-import { PRUNABLE, PRUNABLE_UNTIMED, USED } from "../../src/stores/sqlite/prune.ts";
-import { endsSql, findSql, lanesSql, OLDEST_PENDING } from "../../src/stores/sqlite/queries.ts";
+import { PRUNABLE, PRUNABLE_UNTIMED } from "../../src/stores/sqlite/prune.ts";
+import {
+  endsSql,
+  findSql,
+  lanesSql,
+  NEXT_SOURCE,
+  NEXT_TENANT,
+  OLDEST_PENDING,
+  OWNED,
+} from "../../src/stores/sqlite/queries.ts";
 import { MIGRATIONS } from "../../src/stores/sqlite/schema.ts";
 import { SQL } from "../../src/stores/sqlite/statements.ts";
 import { type SqliteDatabase, sqliteStore } from "../../src/stores/sqlite.ts";
@@ -61,13 +69,13 @@ describe("a turn with a row that cannot be stored", () => {
   it("stores and leases its neighbours, and leaves nothing of the row", async () => {
     const store = await open(sqliteStore(makePath()));
     const bad = event("bad", 1, { trace: { not: "a text" } as unknown as string });
-    const elsewhere = { ...bad.lane, apiClientId: "new client" };
+    const elsewhere = { ...bad.lane, tenant: "new client" };
     const worse = { ...event("worse"), raw: null as unknown as Buffer };
     const accepts = [event("a"), { ...bad, lane: elsewhere }, worse, event("b"), event("b")];
     const { accepted, leases } = await store.step(turn({ accepts, claim: { limit: 5 } }));
     const outcomes = accepted.map(({ outcome }) => outcome);
     expect(outcomes).toEqual(["accepted", "failed", "failed", "accepted", "duplicate"]);
-    expect(leases.map(({ key, event: id, acceptIndex }) => [key.messageId, id, acceptIndex])).toEqual([
+    expect(leases.map(({ key, event: id, acceptIndex }) => [key.name, id, acceptIndex])).toEqual([
       ["a", 1, 0],
       ["b", 2, 3],
     ]);
@@ -94,7 +102,7 @@ describe("space", () => {
       accepted: [{ outcome: "failed", error: { code: "store_full" } }],
       quarantined: [{ outcome: "failed", error: { code: "store_full" } }],
       settled: [{ status: "settled" }],
-      leases: [{ key: { messageId: "b" } }],
+      leases: [{ key: { name: "b" } }],
     });
     // Pruning goes by the service's timestamps: those of refused deliveries count too, or nothing would ever be pruned.
     expect((await store.stats()).newestSignedAt).toBe(refused.signedAt);
@@ -145,13 +153,11 @@ function analysed(events: number | null, perLane: number): Database.Database {
   for (const { sql } of MIGRATIONS) db.exec(sql);
   if (events === null) return db;
   db.exec(`
-    insert into oncehook_client (name) values ('client');
-    insert into oncehook_kind (name) values ('message.sent');
     with recursive n (id) as (select 0 union all select id + 1 from n limit ${events / perLane})
-    insert into oncehook_lane (client, tag, message, status, cursor, token, below) select 1, 0, 'm' || id, 0, 1, 1, 0 from n;
+    insert into oncehook_lane (name, source, tenant, ord, status, cursor, token, below) select 'm' || id, 'service', 'client', 1, 0, 1, 1, 0 from n;
     with recursive n (id) as (select 0 union all select id + 1 from n limit ${events})
-    insert into oncehook_event (lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest)
-      select 1 + id / ${perLane}, 1 + id % ${perLane}, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, x'00' from n;
+    insert into oncehook_event (lane, seq, type, source, tenant, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest)
+      select 1 + id / ${perLane}, 1 + id % ${perLane}, 'message.sent', 'service', 'client', 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, x'00' from n;
     insert into oncehook_body (event, raw) select id, x'00' from oncehook_event;
     analyze`);
   return db;
@@ -170,7 +176,6 @@ describe.each([
     return (db.prepare(`explain query plan ${sql}`).all(...values) as { detail: string }[]).map(({ detail }) => detail);
   };
 
-  const isUsed = (name: "kind" | "client") => `select ${USED[name]} from oncehook_${name} as named where id > 1`;
   const found = (query: Partial<EventQuery>) => findSql({ ...query, limit: 10 }).sql;
   const lanes = (status: number) => lanesSql({ status, filters: [], limit: 10 }, [0, 1]).sql;
 
@@ -192,24 +197,30 @@ describe.each([
     ["expired leases", SQL.expiredLanes, /oncehook_lane_lease \(ready_at/],
     ["whether one is expired", SQL.expiredLease, /oncehook_lane_lease \(ready_at/],
     ["the next due time", SQL.soonest, /oncehook_lane_due.*oncehook_lane_lease/],
-    ["a lane's head", SQL.head, /oncehook_event_identity \(lane=\? AND seq>/],
-    ["a lane's late head", SQL.lateHead, /oncehook_event_identity \(lane=/],
-    ["a replay below a cursor by position", SQL.replayBelow, /oncehook_event_identity \(lane=\? AND seq</],
-    ["a late head by position", SQL.lateByPosition, /oncehook_event_identity \(lane=\? AND seq</],
-    ["what waits behind a lease", SQL.idleLane, /oncehook_event_identity \(lane=\? AND seq>/],
-    ["whether a sequence is settled", SQL.settledAt, /oncehook_event_identity \(lane=\? AND seq=/],
+    ["a lane's head", SQL.head, /oncehook_event_place \(lane=\? AND seq>/],
+    ["a lane's late head", SQL.lateHead, /oncehook_event_place \(lane=/],
+    ["a replay below a cursor by position", SQL.replayBelow, /oncehook_event_place \(lane=\? AND seq</],
+    ["a late head by position", SQL.lateByPosition, /oncehook_event_place \(lane=\? AND seq</],
+    ["what waits behind a lease", SQL.idleLane, /oncehook_event_place \(lane=\? AND seq>/],
+    ["whether a sequence is settled", SQL.settledAt, /oncehook_event_place \(lane=\? AND seq=/],
     ["what can be pruned", PRUNABLE, /oncehook_event_keep \(keep=\? AND finished</],
     ["and where no time was signed", PRUNABLE_UNTIMED, /oncehook_event_untimed \(keep=\? AND finished</],
-    ["whether a type is used", isUsed("kind"), /oncehook_event_kind \(kind=/],
-    ["whether a client is used", isUsed("client"), /oncehook_lane_key \(client=/],
     ["the oldest pending event", OLDEST_PENDING, /oncehook_event_open \(state=/],
     ["dead letters, newest first", found({ states: ["dead"] }), /oncehook_event_open \(state=\?\)(?!.*TEMP B-TREE)/],
     ["unhandled events", found({ outcome: "unhandled" }), /oncehook_event_unhandled/],
     ["conflicts", found({ conflict: true }), /oncehook_event_conflict/],
     ["late events", found({ late: true }), /oncehook_event_late/],
     ["an error", found({ errorCode: "x" }), /oncehook_event_error/],
-    ["a message", found({ messageId: "x" }), /oncehook_lane_key \(client=\? AND tag=\? AND message=/],
-    ["an event of another source", found({ messageId: "x" }), /oncehook_event_own_identity \(identity=\?\)/],
+    ["a lane", found({ lane: "x" }), /oncehook_lane_key \(name=\?\)/],
+    ["an event's own id", found({ id: "x" }), /oncehook_event_own_id \(own_id=\?\)/],
+    ["a known event", SQL.knownById, /oncehook_event_own_id \(own_id=\? AND source=\? AND tenant=\?\)/],
+    [
+      "a source and a tenant, newest first",
+      `select id ${OWNED} order by id desc limit 9`,
+      /oncehook_event_owner \(source=\? AND tenant=\?\)(?!.*TEMP B-TREE)/,
+    ],
+    ["the next source", NEXT_SOURCE, /oncehook_event_owner \(source>\?\)/],
+    ["the next tenant of a source", NEXT_TENANT, /oncehook_event_owner \(source=\? AND tenant>\?\)/],
     ["blocked lanes, newest first", lanes(STATUS.blocked), /oncehook_lane_parked \(status=\?[^;]*(?!.*TEMP B-TREE)/],
     ["lanes in a gap", lanes(STATUS.gap), /oncehook_lane_parked \(status=\? AND rowid>/],
     ["lanes in backoff", lanes(STATUS.backoff), /oncehook_lane_parked \(status=\? AND rowid>/],

@@ -1,7 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import type { InboxStore, Lease, PrunePolicy } from "../../src/inbox/store.ts";
-import { Interner } from "../../src/stores/sqlite/transaction.ts";
+import type { Lease, PrunePolicy } from "../../src/inbox/store.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { connect, makePath, open } from "./sqlite-place.ts";
@@ -98,92 +97,5 @@ describe("prune()", () => {
     await store.step(turn({ accepts: [event("new", 1, { signedAt: clock.now() })] }));
     await store.prune(POLICY);
     expect(rows()).toEqual([1, 1, 0, 0]);
-  });
-});
-
-/** Events of as many clients and types, handled. */
-async function handle(store: InboxStore<never>, names: readonly string[], now: number): Promise<void> {
-  for (let from = 0; from < names.length; from += 500) {
-    const accepts = names.slice(from, from + 500).map((name) => {
-      const lane = { apiClientId: `client ${name}`, tag: "outbound", messageId: `${name} ${now}` } as const;
-      return event(name, 1, { occurredAt: now, signedAt: now, lane, eventType: `type ${name}` });
-    });
-    const { leases } = await store.step(turn<never>({ accepts, claim: { limit: 500 } }));
-    await store.step(turn<never>({ settles: leases.map(complete) }));
-  }
-}
-
-async function pruneAll(store: InboxStore<never>): Promise<void> {
-  while ((await store.prune(POLICY)).more);
-}
-
-function namesIn(path: string): { readonly clients: string[]; readonly kinds: string[]; readonly last: number } {
-  const db = connect(path, { readonly: true });
-  const read = (sql: string) => db.prepare(sql).pluck().all() as string[];
-  return {
-    clients: read("select name from oncehook_client order by id"),
-    kinds: read("select name from oncehook_kind order by id"),
-    last: Number(read("select max(id) from oncehook_kind")[0]),
-  };
-}
-
-const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
-
-describe("pruned names", () => {
-  it("go with the last row that uses them, and no other", async () => {
-    const path = makePath();
-    const clock = createFakeClock(Date.now());
-    const store = (await open(sqliteStore(path), { clock })) as InboxStore<never>;
-    await handle(store, numbered("old", 1_700), clock.now());
-    await clock.advance(31 * DAY);
-    await handle(store, ["new", "old7"], clock.now());
-    await pruneAll(store);
-    expect(namesIn(path)).toMatchObject({ clients: ["client old7", "client new"], kinds: ["type old7", "type new"] });
-  });
-
-  it("leave no number to another name, whichever process enters it", async () => {
-    const path = makePath();
-    const clock = createFakeClock(Date.now());
-    const store = (await open(sqliteStore(path), { clock })) as InboxStore<never>;
-    const other = (await open(sqliteStore(path), { clock })) as InboxStore<never>;
-    const witness = () => turn<never>({ accepts: [event(`${clock.now()}`, 1, { signedAt: clock.now() })] });
-    await store.step(witness());
-    await handle(store, numbered("old", 5), clock.now());
-    const { last } = namesIn(path);
-    await clock.advance(31 * DAY);
-    // Nothing is pruned by a clock that no delivery confirms.
-    await store.step(witness());
-    await pruneAll(store);
-    expect(namesIn(path).kinds).toEqual(["message.sent"]);
-    await handle(other, ["new"], clock.now());
-    expect(namesIn(path).last).toBeGreaterThan(last);
-  });
-});
-
-describe("Interner", () => {
-  it("remembers a bounded number of characters, however long the names are", () => {
-    const known = new Map<string, number>();
-    let asked = 0;
-    const get = (name: string) => {
-      asked += 1;
-      return known.has(name) ? { id: known.get(name) ?? 0 } : undefined;
-    };
-    const run = (name: string) => ({ changes: 1, lastInsertRowid: known.set(name, known.size + 1).size });
-    const all = () => [];
-    const table = { idOf: { get, all }, nameOf: { get: () => undefined, all }, insert: { run } } as never;
-    const interner = new Interner();
-    const long = (index: number) => `${index}`.padStart(100_000, "x");
-    for (let index = 0; index < 12; index++) {
-      interner.id(table, long(index));
-      interner.committed();
-    }
-    asked = 0;
-    for (let index = 0; index < 12; index++) interner.id(table, long(index));
-    // The tenth name, of a million characters together, made it forget those before.
-    expect(asked).toBeGreaterThanOrEqual(9);
-    interner.rolledBack();
-    asked = 0;
-    interner.id(table, long(11));
-    expect(asked).toBe(0);
   });
 });

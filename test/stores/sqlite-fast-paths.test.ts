@@ -1,6 +1,6 @@
 /** SQLite's fast paths write what the shared lane rules write: every column of every table is compared. */
 import { afterEach, describe, expect, it } from "vitest";
-import type { LaneTag, NewEvent } from "../../src/inbox/record.ts";
+import type { NewEvent } from "../../src/inbox/record.ts";
 import type { Lease } from "../../src/inbox/store.ts";
 import { type AcceptMode, acceptAlone, acceptByRules, place } from "../../src/stores/sqlite/batch.ts";
 import { completeLast, SqliteLanes } from "../../src/stores/sqlite/lanes.ts";
@@ -11,7 +11,7 @@ import { contextOf, event, turn } from "./sqlite-turns.ts";
 
 const START = Date.parse("2026-01-01T00:00:00Z");
 const WAIT_MS = 90_000;
-const TABLES = ["lane", "event", "body", "conflict", "gap", "attempt", "counter", "client", "kind"];
+const TABLES = ["lane", "event", "body", "conflict", "gap", "attempt", "counter"];
 const CLAIM = turn({ claim: { limit: 1 } }).claim;
 const inboxes: OpenInbox[] = [];
 
@@ -38,7 +38,10 @@ function rowsOf({ db }: OpenInbox): Record<string, unknown[]> {
 
 const at = (sequence: number, wish: Partial<NewEvent> = {}): NewEvent =>
   event("m", sequence, { occurredAt: START, signedAt: START, ...wish });
-const tagged = (tag: LaneTag): NewEvent => at(0, { lane: { apiClientId: "client", tag, messageId: "m" } });
+const alone = (ownId: string, wish: Partial<NewEvent> = {}): NewEvent =>
+  at(0, { ownId, lane: { source: "code", tenant: null, name: null, order: null }, ...wish });
+const inLane = (order: "position" | "arrival", ownId: string, position = 0): NewEvent =>
+  at(position, { ownId, gapWaitMs: 0, lane: { source: "code", tenant: "a", name: "sub_1", order } });
 const complete = (lease: Lease) => ({ kind: "complete", lease, outcome: "handled", effects: [] }) as const;
 
 /** What happened before: events that were accepted and handled, and the end of a gap's wait. */
@@ -62,8 +65,12 @@ async function twins(past: Past): Promise<readonly [OpenInbox, OpenInbox]> {
 describe("acceptAlone()", () => {
   const cases: readonly (readonly [what: string, past: Past, incoming: NewEvent])[] = [
     ["a message's first event", [], at(1, { peer: "+1", externalReference: "order 1", trace: "00-1" })],
-    ["an inbound event", [], tagged("inbound")],
-    ["an event of an unknown type", [], tagged("unlaned")],
+    ["an event by itself", [], alone("evt_1", { head: "{}", untimed: true })],
+    ["an event that its body identifies", [], alone("ab".repeat(32))],
+    ["the first event by position", [], inLane("position", "evt_1", 5)],
+    ["a later event by position", [inLane("position", "evt_1", 5)], inLane("position", "evt_2", 6)],
+    ["an earlier event by position", [inLane("position", "evt_1", 5)], inLane("position", "evt_2", 4)],
+    ["an event by arrival", [inLane("arrival", "evt_1")], inLane("arrival", "evt_2")],
     ["an event behind a gap", [], at(4)],
     ["an event behind a gap that it does not wait for", [], at(4, { gapWaitMs: 0 })],
     ["the next event", [at(1)], at(2)],
@@ -103,7 +110,8 @@ describe("acceptAlone()", () => {
 describe("completeLast()", () => {
   const cases: readonly (readonly [what: string, past: Past, incoming: NewEvent])[] = [
     ["a message's first event", [], at(1)],
-    ["an inbound event", [], tagged("inbound")],
+    ["an event by itself", [], alone("evt_1")],
+    ["the first event by position", [], inLane("position", "evt_1", 5)],
     ["the event behind a gap", [], at(4, { gapWaitMs: 0 })],
     ["the next event", [at(1)], at(2)],
     ["a second event of the same sequence", [at(1)], at(1, { eventType: "message.other" })],

@@ -162,7 +162,7 @@ async function outcomeOf(store: InboxStore<never>, message: string): Promise<str
 function messagesIn(path: string): unknown[] {
   const copy = join(dirname(makePath()), "alone.db");
   copyFileSync(path, copy);
-  return connect(copy).prepare("select message from oncehook_lane order by id").pluck().all();
+  return connect(copy).prepare("select name from oncehook_lane order by id").pluck().all();
 }
 
 const remove = (path: string) => rmSync(path);

@@ -217,7 +217,7 @@ describe("migrations", () => {
   it("opens an inbox of a newer version that only added to it, and works", async () => {
     const path = await makeInbox();
     const db = connect(path);
-    db.exec("alter table oncehook_event add column tenant text; create table oncehook_tenant (id integer primary key)");
+    db.exec("alter table oncehook_event add column later text; create table oncehook_later (id integer primary key)");
     db.exec("update oncehook_meta set value = 99 where key = 'schema'");
     const older = await open(sqliteStore(path), { migrate: "check" });
     const { accepted } = await older.step(turn({ accepts: [event("m")] }));

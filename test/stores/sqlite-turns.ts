@@ -23,11 +23,11 @@ export function instanceOf(life: "running" | "gone"): Omit<InstanceIdentity, "id
   return life === "running" ? running : { ...running, pid: NO_PID };
 }
 
-export function event(messageId: string, sequence = 1, wish: Partial<NewEvent> = {}): NewEvent {
-  const raw = wish.raw ?? Buffer.from(JSON.stringify({ messageId, sequence }));
+export function event(name: string, sequence = 1, wish: Partial<NewEvent> = {}): NewEvent {
+  const raw = wish.raw ?? Buffer.from(JSON.stringify({ name, sequence }));
   const now = Date.now();
   return {
-    lane: { apiClientId: "client", tag: "outbound", messageId },
+    lane: { source: "service", tenant: "client", name, order: "sequence" },
     ...{ sequence, eventType: "message.sent", occurredAt: now, signedAt: now, gapWaitMs: 90_000, trace: null },
     ...{ digest: createHash("sha256").update(raw).digest(), peer: null, externalReference: null },
     ...wish,
@@ -37,7 +37,8 @@ export function event(messageId: string, sequence = 1, wish: Partial<NewEvent> =
 
 /** A signed body that is not an event. */
 export function quarantine(raw: Buffer, wish: Partial<NewQuarantine> = {}): NewQuarantine {
-  const facts = { reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", trace: null };
+  const owner = { source: "service", tenant: null, scope: "delivery", signer: "s" };
+  const facts = { ...owner, reason: "invalid_json", slot: "current", trace: null };
   return { ...facts, signedAt: Date.now(), digest: createHash("sha256").update(raw).digest(), raw, ...wish };
 }
 

@@ -22,7 +22,7 @@ export async function restoredUnderHandler<Tx>(
     await gates[data.messageId as keyof typeof gates].promise;
   });
   const states = async () =>
-    (await receiver.inbox.find({ order: "oldest" })).items.map(({ lane, state }) => `${lane.messageId} ${state}`);
+    (await receiver.inbox.find({ order: "oldest" })).items.map(({ ownId, state }) => `${ownId} ${state}`);
   // In real time: a database answers.
   const until = (holds: () => boolean | Promise<boolean>, what: string) =>
     expect.poll(holds, { message: what, timeout: 15_000 }).toBe(true);

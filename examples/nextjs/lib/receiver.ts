@@ -21,7 +21,7 @@ receiver.onAny((event, ctx) => {
   // Written in the transaction that completes the event: exactly once, also after a crash.
   ctx.commit({
     text: "insert into handled (message_id, sequence, event_type) values (?, ?, ?)",
-    values: [ctx.meta.lane.messageId, ctx.meta.sequence, event.eventType],
+    values: [ctx.meta.lane ?? ctx.meta.id, ctx.meta.sequence, event.eventType],
   });
   print(event, ctx);
 });
@@ -32,8 +32,8 @@ export const webhooks = nextWebhook(receiver);
 
 /** Prints ids and types only, never numbers or texts. Comes before the commit, so a crash in between prints the line again. */
 function print(event: WebhookEvent, ctx: HandlerContext): void {
-  const { lane, sequence } = ctx.meta;
-  const messageId = isKnownEvent(event) ? lane.messageId : null;
+  const { lane, id, sequence } = ctx.meta;
+  const messageId = isKnownEvent(event) ? (lane ?? id) : null;
   const line = { handled: event.eventType, messageId, sequence, attempt: ctx.attempt };
   console.log(JSON.stringify(ctx.outOfOrder && !ctx.replay ? { ...line, late: true } : line));
 }

@@ -5,13 +5,11 @@
 
 import { isUint8Array } from "node:util/types";
 import { z } from "zod";
-import { identityOf, type LaneKey } from "../../inbox/lane-key.ts";
+import { ID_TEXT_RULE, identityOf, isIdText } from "../../inbox/lane-key.ts";
+import type { NewEvent } from "../../inbox/record.ts";
 import { type JsonFailureCode, type JsonResult, readJson, sha256 } from "../../internal/json.ts";
 import { isRecord } from "../../internal/options.ts";
 import type { KnownEvent, KnownEventType, UnknownEvent, WebhookEvent } from "./types.ts";
-
-/** The longest string that an identity can contain, in UTF-16 code units. */
-const MAX_IDENTITY_TEXT = 512;
 
 /**
  * Why a body is not an event: the codes of {@link JsonFailureCode}, and
@@ -30,7 +28,6 @@ export interface ParseFailure {
 /** A typed event, or why the body is not one. */
 export type ParseResult = { readonly ok: true; readonly event: WebhookEvent } | ParseFailure;
 
-const IDENTITY_TEXT_RULE = `expected 1 to ${MAX_IDENTITY_TEXT} characters of well-formed Unicode`;
 const AGREEMENT_RULE = "messageId: expected the value of data.messageId";
 
 /**
@@ -52,7 +49,7 @@ export function parseEvent(input: unknown): ParseResult {
   if (!isRecord(value)) return failure("not_an_object", notAnObject(value));
   const { eventType } = value;
   if (typeof eventType === "string" && isKnownEventType(eventType)) return parseKnown(eventType, value);
-  if (!isIdentityText(eventType)) return failure("invalid_event", [`eventType: ${IDENTITY_TEXT_RULE}`]);
+  if (!isIdText(eventType)) return failure("invalid_event", [`eventType: ${ID_TEXT_RULE}`]);
   return parseUnknown(value);
 }
 
@@ -72,8 +69,8 @@ function parseKnown(eventType: KnownEventType, value: unknown): ParseResult {
   const result = eventSchemas[eventType].safeParse(value);
   if (!result.success) return failure("invalid_event", result.error.issues.map(describe));
   const event: KnownEvent = result.data;
-  if (!isIdentityText(event.apiClientId)) return failure("invalid_event", [`apiClientId: ${IDENTITY_TEXT_RULE}`]);
-  if (!isIdentityText(event.data.messageId)) return failure("invalid_event", [`data.messageId: ${IDENTITY_TEXT_RULE}`]);
+  if (!isIdText(event.apiClientId)) return failure("invalid_event", [`apiClientId: ${ID_TEXT_RULE}`]);
+  if (!isIdText(event.data.messageId)) return failure("invalid_event", [`data.messageId: ${ID_TEXT_RULE}`]);
   const topLevel: unknown = result.data.messageId;
   // Only an inbound event has none here.
   if (topLevel !== undefined && topLevel !== event.data.messageId) return failure("invalid_event", [AGREEMENT_RULE]);
@@ -219,52 +216,52 @@ export function isKnownEvent(event: WebhookEvent): event is KnownEvent {
   return knownTypes.has(event.eventType);
 }
 
-/** The lane of an event and its place there. */
-export interface EventPlace {
-  readonly lane: LaneKey;
-  /** 0 for events that have no place in a sequence. */
-  readonly sequence: number;
-}
+/** The lane of an event and its place there, or its own id. */
+export type EventPlace = Pick<NewEvent, "lane" | "ownId" | "sequence">;
 
-/**
- * Whether a value can be part of an identity: a string of 1 to 512 characters of well-formed Unicode. A lone surrogate
- * would be stored as U+FFFD, so two identities could become one.
- */
-function isIdentityText(value: unknown): value is string {
-  return typeof value === "string" && value.length > 0 && value.length <= MAX_IDENTITY_TEXT && value.isWellFormed();
-}
+/** The source of a receiver of the messaging service alone, and the name of the preset. */
+export const SERVICE = "service";
 
 /**
  * The lane and the sequence of a parsed event. An outbound event gets its place in its message's lane, even if its type is
  * unknown, if it has both ids and an integer sequence (RCV-11); every other event has a lane of its own.
  *
  * @param bodyDigest Returns the hex SHA-256 of the body; called only for an event that has no place in a message's lane.
+ * @param source The name of its entry.
  */
-export function lanePlaceOf(event: WebhookEvent, bodyDigest: () => string): EventPlace {
-  // Adding 0 turns a sequence of -0 into 0, for stores that distinguish them.
+export function placeOf(event: WebhookEvent, bodyDigest: () => string, source: string = SERVICE): EventPlace {
+  const inMessage = (tenant: string, name: string, sequence: number): EventPlace => ({
+    lane: { source, tenant, name, order: "sequence" },
+    // Adding 0 turns a sequence of -0 into 0, for stores that distinguish them.
+    sequence: sequence + 0,
+  });
+  const alone = (tenant: string | null, ownId: string): EventPlace => ({
+    lane: { source, tenant, name: null, order: null },
+    ownId,
+    sequence: 0,
+  });
   if (isKnownEvent(event)) {
-    const { apiClientId } = event;
     return event.direction === "outbound"
-      ? { lane: { apiClientId, tag: "outbound", messageId: event.messageId }, sequence: event.sequence + 0 }
-      : { lane: { apiClientId, tag: "inbound", messageId: event.data.messageId }, sequence: 0 };
+      ? inMessage(event.apiClientId, event.messageId, event.sequence)
+      : alone(event.apiClientId, event.data.messageId);
   }
   const { apiClientId, direction, messageId, sequence } = event;
-  const hasClient = isIdentityText(apiClientId);
-  if (direction === "outbound" && hasClient && isIdentityText(messageId) && isInteger(sequence)) {
-    return { lane: { apiClientId, tag: "outbound", messageId }, sequence: sequence + 0 };
+  const tenant = isIdText(apiClientId) ? apiClientId : null;
+  if (direction === "outbound" && tenant !== null && isIdText(messageId) && isInteger(sequence)) {
+    return inMessage(tenant, messageId, sequence);
   }
-  return { lane: { apiClientId: hasClient ? apiClientId : "", tag: "unlaned", messageId: bodyDigest() }, sequence: 0 };
+  return alone(tenant, bodyDigest());
 }
 
 /**
- * The identity of an event: the same for every delivery of it, whatever its timestamp and signature (EVT-12, RCV-6).
+ * The identity of an event, as `ctx.identity` of a receiver of the messaging service alone: the same for every delivery of it, whatever its
+ * timestamp and signature (EVT-12, RCV-6).
  *
  * @param body The exact bytes the event was parsed from; used only for an event that has no place in a message's lane.
  * @returns 64 hex digits.
  */
 export function eventIdentity(event: WebhookEvent, body: Uint8Array): string {
-  const { lane, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
-  return identityOf(lane, sequence, event.eventType, null);
+  return identityOf({ ...placeOf(event, () => sha256(body).toString("hex")), eventType: event.eventType });
 }
 
 function isInteger(value: unknown): value is number {

@@ -1,29 +1,14 @@
 /** The messaging service as a source of deliveries: how its requests are verified, read, and placed in the inbox. */
 import { hash } from "node:crypto";
 import { SetupError } from "../../errors.ts";
-import {
-  type EventTypes,
-  type Released,
-  type StoredBody,
-  type StoredReader,
-  sourceNeeded,
-} from "../../inbox/handlers.ts";
-import { entryNameOfScope } from "../../inbox/lane-key.ts";
+import type { EventTypes, Released, StoredBody, StoredReader } from "../../inbox/handlers.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../../inbox/record.ts";
 import { sha256 } from "../../internal/json.ts";
 import { refuseUnknownOptions } from "../../internal/options.ts";
 import { filtered, refusalOf } from "../filter.ts";
 import { type HeaderSource, NOTHING_KEPT } from "../headers.ts";
 import type { KeyringSource, KeyringSourceDeps } from "../keyring-provider.ts";
-import type {
-  Circumstances,
-  Claim,
-  ConnectedSource,
-  Reading,
-  Refusal,
-  SourceEvents,
-  WebhookSource,
-} from "../source.ts";
+import type { Claim, ConnectedSource, Reading, Refusal, SourceEvents, WebhookSource } from "../source.ts";
 import { type CompiledKeyring, fixedKeyring } from "./keyring.ts";
 import { createKeyringSource, isSecretStore } from "./keyring-source.ts";
 import {
@@ -34,7 +19,7 @@ import {
   type ServiceOptions,
   type ServiceRules,
 } from "./options.ts";
-import { isKnownEvent, KNOWN_EVENT_TYPES, lanePlaceOf, parseEvent } from "./parse.ts";
+import { isKnownEvent, KNOWN_EVENT_TYPES, parseEvent, placeOf, SERVICE } from "./parse.ts";
 import type { EventByType, LateEvent, UnknownEvent, WebhookEvent } from "./types.ts";
 import {
   type CheckedHeaders,
@@ -85,11 +70,11 @@ export function service(options: ServiceOptions): WebhookSource<ServiceEvents> {
 export function serviceSource(rules: ResolvedServiceOptions): WebhookSource<ServiceEvents> {
   const { pastMs, futureMs } = rules.policy.tolerance;
   return {
-    preset: "service",
+    preset: SERVICE,
     firstSequence: rules.firstSequence,
     // From the oldest to the newest valid timestamp: a replayed delivery passes verification for this long.
     replayMs: pastMs + futureMs,
-    connect: (_entry, deps) => connectService(rules, deps),
+    connect: (entry, deps) => connectService(rules, deps, entry),
   };
 }
 
@@ -97,8 +82,9 @@ export function serviceSource(rules: ResolvedServiceOptions): WebhookSource<Serv
 export function connectService(
   { secrets, policy, maxBodyBytes, gapWaitMs, mayBeUnsigned, filter }: ServiceRules,
   deps: KeyringSourceDeps,
+  entry: string = SERVICE,
 ): ServiceSource {
-  const refuses = refusalOf(filter, null, deps);
+  const refuses = refusalOf(filter, entry, deps);
   return {
     ...serviceReader(gapWaitMs),
     types: SERVICE_TYPES,
@@ -123,13 +109,13 @@ export function connectService(
       if (vouching === null) return null;
       const signedAt = claimed.timestamp ?? circumstances.now;
       if (!parsed.ok) {
-        const quarantine = newQuarantine(parsed.code, body, vouching, { ...circumstances, signedAt });
+        const quarantine = newQuarantine(parsed.code, body, vouching, { ...circumstances, signedAt, source: entry });
         return { kind: "no_event", quarantine };
       }
       const { event } = parsed;
       const { trace } = circumstances;
       const toStore = () => {
-        const stored = newEvent(event, body, { signedAt, trace }, gapWaitMs);
+        const stored = newEvent(event, body, { signedAt, trace, source: entry }, gapWaitMs);
         return refuses?.(event, NOTHING_KEPT) ? filtered(stored) : stored;
       };
       return { kind: "event", slot: vouching.slot, event, toStore };
@@ -140,14 +126,12 @@ export function connectService(
 /** Reads stored bodies of the service, without secrets. */
 export function serviceReader(gapWaitMs: (event: WebhookEvent) => number): StoredReader {
   return {
-    preset: "service",
+    preset: SERVICE,
     shows: SERVICE_SHOWS,
     isService: true,
     reread: rereadService,
     release(row: QuarantineRecord): Released {
       const { raw, scope } = row;
-      const entry = entryNameOfScope(scope);
-      if (entry !== null) return sourceNeeded(entry);
       if (raw === null) return { ok: false, reason: "body_pruned" };
       const parsed = parseEvent(raw);
       if (!parsed.ok)
@@ -183,20 +167,26 @@ function rereadService({ raw }: StoredBody): WebhookEvent | null {
   return result.ok ? result.event : null;
 }
 
+interface Delivered {
+  readonly signedAt: number;
+  readonly trace: string | null;
+  /** The name of its entry. */
+  readonly source: string;
+}
+
 function newEvent(
   event: WebhookEvent,
   raw: Uint8Array,
-  { signedAt, trace }: { readonly signedAt: number; readonly trace: string | null },
+  { signedAt, trace, source }: Delivered,
   gapWaitMs: (event: WebhookEvent) => number,
 ): NewEvent {
-  const { lane, sequence } = lanePlaceOf(event, () => hash("sha256", raw, "hex"));
+  const place = placeOf(event, () => hash("sha256", raw, "hex"), source);
   return {
-    lane,
-    sequence,
+    ...place,
     eventType: event.eventType,
     occurredAt: Number.isSafeInteger(event.occurredAt) ? (event.occurredAt as number) : signedAt,
     signedAt,
-    gapWaitMs: lane.tag === "outbound" ? gapWaitMs(event) : 0,
+    gapWaitMs: place.lane.order === "sequence" ? gapWaitMs(event) : 0,
     digest: sha256(raw),
     raw,
     trace,
@@ -209,12 +199,12 @@ function newQuarantine(
   reason: string,
   raw: Uint8Array,
   { slot, key }: Match,
-  { signedAt, trace }: Pick<Circumstances, "trace"> & { readonly signedAt: number },
+  { signedAt, trace, source }: Delivered,
 ): NewQuarantine {
   const scope = scopeOf(key);
   // A body that another secret signed before must not take the place of one that this secret may vouch for.
-  const digest = sha256(Buffer.concat([Buffer.from(JSON.stringify(scope)), raw]));
-  return { reason, slot, signer: key.signer, scope, signedAt, digest, raw, trace };
+  const digest = sha256(Buffer.concat([Buffer.from(JSON.stringify([source, scope])), raw]));
+  return { reason, slot, signer: key.signer, source, tenant: null, scope, signedAt, digest, raw, trace };
 }
 
 /** The other party's number. */

@@ -5,7 +5,6 @@ import {
   type Claimed,
   countDuplicate,
   duplicateOf,
-  knownEvent,
   type LaneEvent,
   type LaneState,
   NO_BODY,
@@ -24,7 +23,7 @@ import type {
   TurnResult,
 } from "../../inbox/store.ts";
 import { bodiesGivingWay, isConflict, roomLeft } from "../../inbox/store-rules.ts";
-import { addLane, eventRecord, laneByKey, type MemoryLanes } from "./state.ts";
+import { addLane, eventRecord, knownEvent, laneByKey, type MemoryLanes } from "./state.ts";
 
 export function stepInMemory(lanes: MemoryLanes, turn: Turn<never>): TurnResult {
   const { claim } = turn;
@@ -68,18 +67,17 @@ export function nextDueInMemory({ state, now }: MemoryLanes): number | null {
   return soonest;
 }
 
-/** Stores an event unless its identity is known, and arms its lane. */
+/** Stores an event unless it is known, and arms its lane. */
 export function acceptInMemory(lanes: MemoryLanes, incoming: NewEvent): Acceptance {
   const { state } = lanes;
-  const known = laneByKey(state, incoming.lane);
-  const first = knownEvent(known, incoming);
+  const first = knownEvent(state, incoming);
   if (first !== undefined) return acceptDuplicate(lanes, first, incoming);
   if (state.events.size >= state.maxEvents) {
     // Recorded even for a refused event: pruning goes by the newest timestamp, and must continue so that there is room.
     if (!incoming.untimed) lanes.tally.signed(incoming.signedAt);
     return { outcome: "failed", error: memoryFull(state.maxEvents) };
   }
-  const lane = known ?? addLane(state, incoming);
+  const lane = laneByKey(state, incoming.lane) ?? addLane(state, incoming);
   return lanes.accept(lane, incoming, ++state.lastEventId);
 }
 
@@ -96,7 +94,7 @@ function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEven
 
 function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { state, tally } = lanes;
-  const { reason, slot, signer, scope, signedAt, untimed = false, trace, head = null } = incoming;
+  const { reason, slot, signer, source, tenant, scope, signedAt, untimed = false, trace, head = null } = incoming;
   if (!untimed) tally.signed(signedAt);
   const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
@@ -108,7 +106,7 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   const id = ++state.lastQuarantineId;
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
-    ...{ id, reason, slot, signer, scope, state: "held", replayedAs: null },
+    ...{ id, reason, slot, signer, source, tenant, scope, state: "held", replayedAs: null },
     ...{ signedAt, untimed, acceptedAt: lanes.now, trace, digest, raw, head },
   });
   state.quarantineDigests.add(digestText);

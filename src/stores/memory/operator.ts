@@ -1,6 +1,6 @@
 /** Acts of an operator on an inbox in memory, erasing, and pruning. */
 
-import { isSharedLane } from "../../inbox/lane-key.ts";
+import { isShared } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent } from "../../inbox/lane-state.ts";
 import type { EventId } from "../../inbox/record.ts";
@@ -8,7 +8,7 @@ import type { Act, ActResult, PrunePolicy, PruneResult } from "../../inbox/store
 import { retentionEnds } from "../../inbox/store-rules.ts";
 import { createSubjectTest, type Subject } from "../../inbox/subject.ts";
 import { acceptInMemory, hexText } from "./batch.ts";
-import { type MemoryLanes, type MemoryQuarantine, type MemoryState, removeLane } from "./state.ts";
+import { type MemoryLanes, type MemoryQuarantine, type MemoryState, removeEvent, removeLane } from "./state.ts";
 
 export function actInMemory(lanes: MemoryLanes, request: Act): ActResult {
   const { state, rules } = lanes;
@@ -59,15 +59,12 @@ function replayQuarantined(lanes: MemoryLanes, request: Extract<Act, { kind: "re
 }
 
 function erase({ state, rules, now }: MemoryLanes, subject: Subject): ActResult {
-  const { isAbout, isNamedIn } = createSubjectTest(subject);
-  const lanes = [...state.lanes.values()].filter((lane) =>
-    isAbout(lane, () => lane.events.flatMap(({ id }) => bodiesOf(state, id))),
-  );
+  const { isAbout, isEventAbout, isNamedIn } = createSubjectTest<LaneEvent>(subject, ({ id }) => bodiesOf(state, id));
+  const lanes = [...state.lanes.values()].filter(isAbout);
   if (lanes.some((lane) => isHeld(lane, now))) return { ok: false, reason: "in_progress" };
   let count = 0;
   for (const lane of lanes) {
-    const isNamed = ({ id }: LaneEvent) => bodiesOf(state, id).some(isNamedIn);
-    const about = isSharedLane(lane.key.tag) ? lane.events.filter(isNamed) : lane.events;
+    const about = isShared(lane.key) ? lane.events.filter(isEventAbout) : lane.events;
     count += about.filter((event) => holdsData(state, event)).length;
     rules.erase(lane, about === lane.events ? null : new Set(about.map(({ id }) => id)));
     for (const { id } of about) state.bodies.delete(id);
@@ -109,7 +106,7 @@ export function pruneMemory({ state, now }: MemoryLanes, policy: PrunePolicy): P
     event.hasBody = false;
     state.bodies.delete(event.id);
   }
-  const lanes = prunedEvents.filter((event) => removeEvent(state, event)).length;
+  const lanes = prunedEvents.filter((event) => pruneEvent(state, event)).length;
   for (const row of prunedRows) {
     state.quarantine.delete(row.id);
     state.quarantineDigests.delete(hexText(row.digest));
@@ -146,10 +143,9 @@ function isOldRow(row: MemoryQuarantine, policy: PrunePolicy, cutOff: number): b
 }
 
 /** Returns true if the lane was removed with its last event. */
-function removeEvent(state: MemoryState, event: LaneEvent): boolean {
+function pruneEvent(state: MemoryState, event: LaneEvent): boolean {
   const { lane } = event;
-  state.events.delete(event.id);
-  state.bodies.delete(event.id);
+  removeEvent(state, event);
   lane.events = lane.events.filter((other) => other !== event);
   lane.attempts = lane.attempts.filter((attempt) => attempt.eventId !== event.id);
   if (lane.events.length > 0) return false;

@@ -1,6 +1,5 @@
 /** Queries of an inbox in memory, its export and its import. It holds few events by design, so they scan. */
 
-import { entryNameOf } from "../../inbox/lane-key.ts";
 import {
   bySequence,
   isPrunedAtCursor,
@@ -23,7 +22,7 @@ import type {
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf, withinBytes, withoutLease } from "../../inbox/store-rules.ts";
 import { hexText, memoryFull } from "./batch.ts";
-import { enterLane, eventRecord, keepWaiting, laneByKey, laneRecord, type MemoryState } from "./state.ts";
+import { enterEvent, enterLane, eventRecord, keepWaiting, laneRecord, type MemoryState } from "./state.ts";
 
 export function findInMemory(state: MemoryState, query: EventQuery): Page<EventSummary> {
   const newestFirst = query.order !== "oldest";
@@ -44,9 +43,9 @@ function laneMatches(lane: LaneState, query: LaneQuery): boolean {
   return (
     id < (query.after ?? Number.POSITIVE_INFINITY) &&
     allows(query.statuses, status) &&
-    equals(query.tag, key.tag) &&
-    equals(query.apiClientId, key.apiClientId) &&
-    equals(query.source, entryNameOf(key)) &&
+    equals(query.order, key.order) &&
+    equals(query.source, key.source) &&
+    equals(query.tenant, key.tenant) &&
     (query.peer === undefined || query.peer === peer) &&
     isWithout(lane, query.without ?? []) &&
     events.every(({ acceptedAt }) => acceptedAt <= (query.quietSince ?? Number.POSITIVE_INFINITY))
@@ -68,8 +67,8 @@ function summaryOf({
   ...lane
 }: LaneState): LaneSummary {
   const { events, ...facts } = lane;
-  const { id, eventType, sequence, acceptedAt, state } = events.reduce((a, b) => (b.id > a.id ? b : a));
-  return { ...facts, newest: { id, eventType, sequence, acceptedAt, state } };
+  const { id, ownId, eventType, sequence, acceptedAt, state } = events.reduce((a, b) => (b.id > a.id ? b : a));
+  return { ...facts, newest: { id, ownId, eventType, sequence, acceptedAt, state } };
 }
 
 export function findQuarantinedInMemory(state: MemoryState, query: QuarantineQuery): Page<QuarantineSummary> {
@@ -100,9 +99,10 @@ function matches(event: LaneEvent, query: EventQuery): boolean {
     equals(query.late, event.late) &&
     equals(query.conflict, event.conflict) &&
     equals(query.eventType, event.eventType) &&
-    equals(query.apiClientId, lane.key.apiClientId) &&
-    equals(query.source, entryNameOf(lane.key)) &&
-    (equals(query.messageId, lane.key.messageId) || query.messageId === event.identity) &&
+    equals(query.source, lane.key.source) &&
+    equals(query.tenant, lane.key.tenant) &&
+    equals(query.lane, lane.key.name) &&
+    equals(query.id, event.ownId) &&
     equals(query.externalReference, lane.externalReference) &&
     equals(query.peer, lane.peer) &&
     equals(query.errorCode, event.errorCode) &&
@@ -181,7 +181,7 @@ function isFrom(state: MemoryState, source: string): boolean {
 }
 
 function take(state: MemoryState, { lanes, quarantined, audit, totals }: ImportPage): void {
-  const fresh = lanes.filter(({ key }) => laneByKey(state, key) === undefined);
+  const fresh = lanes.filter(({ id }) => !state.lanes.has(id));
   const size = fresh.reduce((sum, { events }) => sum + events.length, state.events.size);
   if (size > state.maxEvents) throw memoryFull(state.maxEvents);
   for (const lane of fresh) takeLane(state, lane);
@@ -219,7 +219,7 @@ function takeLane(state: MemoryState, { events, gaps, attempts, ...facts }: Tran
 function takeEvent(state: MemoryState, lane: LaneState, { raw, head, conflicting, ...facts }: TransferredEvent): void {
   const event: LaneEvent = { ...facts, lane, hasBody: raw !== null };
   lane.events.push(event);
-  state.events.set(event.id, event);
+  enterEvent(state, event);
   if (raw !== null) state.bodies.set(event.id, { raw, head, conflict: conflicting });
   state.lastEventId = Math.max(state.lastEventId, event.id);
 }

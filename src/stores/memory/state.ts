@@ -1,9 +1,10 @@
 /** The content of an inbox in memory, and how its rows are found, made and shown. */
 import type { Arrival } from "../../inbox/lane.ts";
-import { laneKeyText } from "../../inbox/lane-key.ts";
+import { eventRefText, isNamed, laneKeyText } from "../../inbox/lane-key.ts";
 import type { Tally } from "../../inbox/lane-port.ts";
 import {
   besideCursor,
+  knownInLane,
   type LaneEvent,
   type LaneState,
   LoadedLanes,
@@ -18,6 +19,7 @@ import type {
   ConflictRecord,
   EventId,
   EventRecord,
+  EventRef,
   InboxStats,
   InstanceRecord,
   LaneId,
@@ -26,11 +28,11 @@ import type {
   NewEvent,
   QuarantineRecord,
 } from "../../inbox/record.ts";
-import type { InboxRules, OpenContext } from "../../inbox/store.ts";
+import type { InboxRules, LaneRef, OpenContext } from "../../inbox/store.ts";
 
 export type MemoryQuarantine = Mutable<QuarantineRecord>;
 
-/** The body of an event, and the first body with its identity that differed. */
+/** The body of an event, and the first delivery of it that differed. */
 export interface Bodies {
   raw: Uint8Array;
   readonly head: string | null;
@@ -53,7 +55,10 @@ export interface MemoryState {
   /** Only of events whose body is kept. */
   readonly bodies: Map<EventId, Bodies>;
   readonly lanes: Map<LaneId, LaneState>;
+  /** Of lanes with a name. */
   readonly laneIds: Map<string, LaneId>;
+  /** Events by the id that their source gives them. */
+  readonly ownIds: Map<string, LaneEvent>;
   /** Lanes with a `readyAt`. */
   readonly waiting: Set<LaneState>;
   readonly quarantine: Map<number, MemoryQuarantine>;
@@ -86,6 +91,7 @@ export function createMemoryState(maxEvents: number): MemoryState {
     lanes: new Map(),
     waiting: new Set(),
     laneIds: new Map(),
+    ownIds: new Map(),
     quarantine: new Map(),
     quarantineDigests: new Set(),
     audit: [],
@@ -129,7 +135,7 @@ export class MemoryLanes extends LoadedLanes {
 
   protected override add(lane: LaneState, incoming: NewEvent, id: EventId, arrival: Arrival): LaneEvent {
     const event = super.add(lane, incoming, id, arrival);
-    this.state.events.set(id, event);
+    enterEvent(this.state, event);
     if (!event.hasBody) return event;
     // A copy: a request body is often a view of a buffer that is used again.
     this.state.bodies.set(id, { raw: new Uint8Array(incoming.raw), head: incoming.head ?? null, conflict: null });
@@ -162,8 +168,35 @@ export function keepWaiting(state: MemoryState, lane: LaneState): void {
 }
 
 export function laneByKey(state: MemoryState, key: LaneKey): LaneState | undefined {
-  const id = state.laneIds.get(laneKeyText(key));
+  const id = isNamed(key) ? state.laneIds.get(laneKeyText(key)) : undefined;
   return id === undefined ? undefined : state.lanes.get(id);
+}
+
+export function laneByRef(state: MemoryState, ref: LaneRef): LaneState | undefined {
+  if (typeof ref === "number") return state.lanes.get(ref);
+  return "id" in ref ? state.ownIds.get(eventRefText(ref))?.lane : laneByKey(state, ref);
+}
+
+/** The event that this is a delivery of. */
+export function knownEvent(state: MemoryState, incoming: NewEvent): LaneEvent | undefined {
+  const { lane, ownId } = incoming;
+  if (ownId === undefined) return knownInLane(laneByKey(state, lane), incoming);
+  return state.ownIds.get(refTextOf(lane, ownId));
+}
+
+export function enterEvent(state: MemoryState, event: LaneEvent): void {
+  state.events.set(event.id, event);
+  if (event.ownId !== null) state.ownIds.set(refTextOf(event.lane.key, event.ownId), event);
+}
+
+export function removeEvent(state: MemoryState, event: LaneEvent): void {
+  state.events.delete(event.id);
+  state.bodies.delete(event.id);
+  if (event.ownId !== null) state.ownIds.delete(refTextOf(event.lane.key, event.ownId));
+}
+
+function refTextOf({ source, tenant }: LaneKey, id: EventRef["id"]): string {
+  return eventRefText({ source, tenant, id });
 }
 
 export function addLane(state: MemoryState, event: NewEvent): LaneState {
@@ -172,13 +205,13 @@ export function addLane(state: MemoryState, event: NewEvent): LaneState {
 
 export function enterLane(state: MemoryState, lane: LaneState): LaneState {
   state.lanes.set(lane.id, lane);
-  state.laneIds.set(laneKeyText(lane.key), lane.id);
+  if (isNamed(lane.key)) state.laneIds.set(laneKeyText(lane.key), lane.id);
   return lane;
 }
 
 export function removeLane(state: MemoryState, lane: LaneState): void {
   state.lanes.delete(lane.id);
-  state.laneIds.delete(laneKeyText(lane.key));
+  if (isNamed(lane.key)) state.laneIds.delete(laneKeyText(lane.key));
   state.waiting.delete(lane);
 }
 

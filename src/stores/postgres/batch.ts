@@ -1,13 +1,11 @@
 /** Runs a batch (`Turn`) as one transaction: locks and reads lanes, decides everything, and writes what changed. */
 
-import { isOfSource } from "../../inbox/lane-key.ts";
 import { claimOrder, laneIsDue } from "../../inbox/lane-port.ts";
 import {
   type Body,
   type Claimed,
   countDuplicate,
   duplicateOf,
-  knownEvent,
   type LaneEvent,
   type LaneState,
   NO_BODY,
@@ -26,34 +24,23 @@ import type {
   TurnResult,
 } from "../../inbox/store.ts";
 import { bodiesGivingWay, isConflict, NO_BOUND, roomLeft } from "../../inbox/store-rules.ts";
-import { HELD, TAG } from "../database.ts";
-import {
-  bytesText,
-  columnNames,
-  columns,
-  nullableBytes,
-  textBytes,
-  transposed,
-  unnested,
-  type Values,
-} from "./encoding.ts";
+import { HELD } from "../database.ts";
+import { tenantBytes } from "./encoding.ts";
 import {
   conflictsAmong,
   idsIn,
-  keyOf,
-  keyText,
   lockDue,
   lockFresh,
   NONE_EXPIRED,
   type Numbers,
   newNumbers,
+  numberAt,
   type PgLaneRow,
   readBodies,
 } from "./lanes.ts";
-import type { Names } from "./names.ts";
 import type { PgInbox } from "./open.ts";
-import { both, type PgClient, type PgSession, withSession } from "./session.ts";
-import { lockWanted, type WantedLane, Workspace } from "./workspace.ts";
+import { both, type PgClient, type PgSession } from "./session.ts";
+import { lockWanted, Workspace } from "./workspace.ts";
 
 /** The results of settles that were committed before the batch, with their effects. By their index in the batch. */
 export type Answered = ReadonlyMap<number, SettleResult>;
@@ -66,18 +53,15 @@ export async function runBatch(
   answered: Answered,
   slot: number,
 ): Promise<TurnResult> {
-  const names = inbox.names.on(session);
-  await names.find(session, turn.accepts);
-  const wanted = wantedLanes(names, turn.accepts);
   const { claim } = turn;
-  const begun = begin(inbox, session, turn, answered, wanted);
+  const begun = begin(inbox, session, turn, answered);
   // It may fail before it is awaited.
   begun.catch(() => {});
-  const work = new Workspace(inbox, session, names, await inbox.timeOfBeginning(session), slot);
+  const work = new Workspace(inbox, session, await inbox.timeOfBeginning(session), slot);
   const { locked, numbers, due } = await begun;
   // A running lease ends later than now. One that was ended early, because its holder is gone, is found within a second by a look at the whole index.
   if (claim.limit > 0) inbox.cursors.expired.moveTo(numbers.expired.length === 0 ? work.loaded.now : 0);
-  await work.take(wanted, locked, due.rows);
+  await work.take(turn.accepts, locked, due.rows);
   const settled = turn.settles.map((request, index) => answered.get(index) ?? settleRows(work, request));
 
   const claimed: PgClaimed = { leased: [], retired: [], untaken: [], bytes: 0, bodies: new Map() };
@@ -118,34 +102,6 @@ function bodyOfNew(event: NewEvent | undefined): Body {
   return event === undefined ? NO_BODY : { raw: event.raw, head: event.head ?? null };
 }
 
-const NAMED = columns("client bytea, tag smallint, message bytea, identity bytea");
-const STORED_TYPES = `select w.place, k.name as type from ${unnested(NAMED, 0)}
-  with ordinality as w (${columnNames(NAMED)}, place) join {}.client c on c.name = w.client
-  cross join lateral (select id from {}.lane where client = c.id and tag = w.tag and message = w.message limit 1) l
-  cross join lateral (select kind from {}.event where lane = l.id and identity is not distinct from w.identity limit 1) e
-  join {}.kind k on k.id = e.kind`;
-
-/**
- * An unsigned header may give a repeat of another source's event any type. Such a repeat takes the stored type, so that no name is entered
- * for it. Types that are known cost nothing here.
- */
-export async function withStoredTypes(inbox: PgInbox, turn: Turn<PgClient>): Promise<Turn<PgClient>> {
-  const doubtful = turn.accepts.filter((event) => isOfSource(event.lane.tag) && !inbox.names.knows([event]));
-  if (doubtful.length === 0) return turn;
-  const keys = doubtful.map(({ lane, identity = null }): Values => {
-    return [textBytes(lane.apiClientId), TAG[lane.tag], textBytes(lane.messageId), nullableBytes(identity)];
-  });
-  const rows = await withSession(inbox.access, (session) =>
-    session.rows<{ place: number; type: Buffer }>("stored_types", STORED_TYPES, transposed(NAMED, keys)),
-  );
-  const types = new Map(rows.map(({ place, type }) => [doubtful[place - 1], bytesText(type)]));
-  const accepts = turn.accepts.map((event) => {
-    const eventType = types.get(event);
-    return eventType === undefined ? event : { ...event, eventType };
-  });
-  return { ...turn, accepts };
-}
-
 interface Begun {
   readonly locked: readonly PgLaneRow[];
   /** May include some of `locked`. */
@@ -155,7 +111,7 @@ interface Begun {
 }
 
 /**
- * Locks the wanted lanes, then takes numbers, so that the numbers of a lane's events grow in the order of acceptance, then locks due lanes
+ * Locks the lanes of what comes, then takes numbers, so that the numbers of a lane's events grow in the order of acceptance, then locks due lanes
  * without waiting for any. If the connection pipelines, all of it is sent at once. Leaves out the lanes of settles that are already
  * answered, because another transaction may still hold them.
  */
@@ -164,20 +120,20 @@ async function begin(
   session: PgSession,
   { settles, claim, accepts }: Turn<PgClient>,
   answered: Answered,
-  wanted: readonly WantedLane[],
 ): Promise<Begun> {
   const settled = settles.flatMap(({ lease }, index) => (answered.has(index) ? [] : [lease.lane]));
   const ids = [...settled, ...(claim.lane === undefined ? [] : [claim.lane])];
   const now = inbox.ownTime();
-  const held = ids.length + wanted.length + claim.limit;
+  // An event that comes may lock its lane, and that of its first delivery.
+  const held = ids.length + 2 * accepts.length + claim.limit;
   const expiredFrom = claim.limit > 0 ? inbox.cursors.expired.start() : NONE_EXPIRED;
   const [locked, [numbers, due]] = await both(
     session,
-    () => lockWanted(session, ids, wanted),
+    () => lockWanted(session, ids, accepts),
     () =>
       both(
         session,
-        () => newNumbers(session, { lanes: wanted.length, events: accepts.length, now, held, expiredFrom }),
+        () => newNumbers(session, { lanes: accepts.length, events: accepts.length, now, held, expiredFrom }),
         () => lockFirstDue(inbox, session, claim),
       ),
   );
@@ -207,11 +163,6 @@ function hasExpiredLease({ byId, loaded }: Workspace): boolean {
 
 type Accepted = Exclude<Acceptance, { outcome: "failed" }>;
 
-/** The lanes of `events`, to be locked before the events are accepted. */
-export function wantedLanes(names: Names, events: readonly NewEvent[]): WantedLane[] {
-  return events.map((event) => ({ key: keyOf(names, event.lane), lane: event.lane, event }));
-}
-
 /**
  * @param ids - an id for each event
  * @param added - called with each new event and its lane, before the next event is looked at
@@ -222,13 +173,10 @@ export async function acceptAll(
   ids: readonly number[],
   added: (lane: LaneState, incoming: NewEvent) => void = () => {},
 ): Promise<readonly Accepted[]> {
-  const lanes = events.map((event) => work.byKey.get(keyText(keyOf(work.names, event.lane))));
-  const differing = await conflictsAmong(work.session, events, (event, index) => knownEvent(lanes[index], event));
+  const differing = await conflictsAmong(work.session, events, (event) => work.known(event));
   const bodies = new Map<number, Parameters<typeof isConflict>[2]>();
   return events.map((incoming, index) => {
-    const [lane, id] = [lanes[index], ids[index]];
-    if (lane === undefined || id === undefined) throw new RangeError("The lane of an event was not locked.");
-    const first = knownEvent(lane, incoming);
+    const first = work.known(incoming);
     if (first !== undefined) {
       // If the first delivery of an event came in the same batch, its body is not stored yet.
       const conflict = differing.has(index) || isConflict(incoming, first.digest, bodies.get(first.id));
@@ -236,7 +184,11 @@ export async function acceptAll(
       if (isFirstConflict) work.addConflict(first.id, incoming);
       return duplicateOf(first, conflict);
     }
+    const lane = work.laneOf(incoming);
+    const id = numberAt(ids, index);
     const acceptance = work.loaded.accept(lane, incoming, id);
+    const newest = lane.events.at(-1);
+    if (newest !== undefined) work.identify(newest);
     if (!incoming.filtered) {
       bodies.set(id, { raw: incoming.raw, head: incoming.head ?? null });
       work.addBody(id, incoming);
@@ -338,8 +290,8 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
   known as (select 1 from {}.quarantine where digest = $1::bytea),
   room as (select 1 from held where rows < $10::bigint and bytes + $7::int <= $11::bigint),
   kept as (
-    insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw, signer, head, untimed)
-    select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea, $12::text, $13::text, $14::boolean
+    insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw, signer, head, untimed, source, tenant)
+    select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea, $12::text, $13::text, $14::boolean, $15::text, $16::bytea
     from room
     on conflict (digest) do nothing returning 1)
   select exists (select 1 from known) as known, exists (select 1 from room) as fits, exists (select 1 from kept) as kept`;
@@ -385,14 +337,12 @@ async function quarantineAll(
   }
   const answers: QuarantineAnswer[] = [];
   for (const body of quarantines) {
-    const { digest, reason, slot, signer, scope, signedAt, untimed, trace, raw, head = null } = body;
+    const { digest, reason, slot, signer, source, tenant, scope, signedAt, untimed, trace, raw, head = null } = body;
     if (!untimed) sheet.signed(signedAt);
-    const source = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now];
-    const values = [...source, raw.byteLength, trace, Buffer.from(raw), quota.maxRows, quota.maxBytes];
-    const keep = async () =>
-      quarantineAnswer(
-        (await session.rows<KeepRow>("quarantine", KEEP_BODY, [...values, signer, head, untimed ?? null]))[0],
-      );
+    const facts = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now, raw.byteLength, trace];
+    const kept = [Buffer.from(raw), quota.maxRows, quota.maxBytes, signer, head, untimed ?? null];
+    const values = [...facts, ...kept, source, tenantBytes(tenant)];
+    const keep = async () => quarantineAnswer((await session.rows<KeepRow>("quarantine", KEEP_BODY, values))[0]);
     let answer = await keep();
     const dropped = answer === "full" ? await makeRoom(work, body, quota) : 0;
     if (dropped > 0) answer = await keep();

@@ -1,5 +1,6 @@
 /** Encodes values for the server and decodes its own: texts as bytes, bytea, and many rows as arrays. */
 import { Buffer } from "node:buffer";
+import { idValue, tenantOf, tenantText } from "../database.ts";
 
 /** Never the first byte of UTF-8. */
 const NOT_UTF8 = 0xff;
@@ -13,6 +14,22 @@ export function textBytes(text: string): Buffer {
 export function bytesText(bytes: Buffer): string {
   return bytes[0] === NOT_UTF8 ? bytes.toString("utf16le", 1) : bytes.toString("utf8");
 }
+
+/** Never the first byte of UTF-8 either, nor of a text in UTF-16. */
+const DIGEST = 0xfe;
+
+/** The id of an event. A digest is half as long as bytes. */
+export function idBytes(id: string): Buffer {
+  const value = idValue(id);
+  return typeof value === "string" ? textBytes(value) : Buffer.concat([Buffer.of(DIGEST), value]);
+}
+
+export function bytesId(bytes: Buffer): string {
+  return bytes[0] === DIGEST ? bytes.toString("hex", 1) : bytesText(bytes);
+}
+
+export const tenantBytes = (tenant: string | null): Buffer => textBytes(tenantText(tenant));
+export const bytesTenant = (bytes: Buffer): string | null => tenantOf(bytesText(bytes));
 
 /** A backslash, or a byte as three octal digits. */
 const ESCAPED = /\\(\\|[0-3][0-7]{2})/g;

@@ -3,9 +3,9 @@
  * SQL and executed by name within texts, so that one message carries several statements.
  */
 import { FRESH_MS } from "../../inbox/gap.ts";
-import { isSharedLane } from "../../inbox/lane-key.ts";
+import { isShared } from "../../inbox/lane-key.ts";
 import type { Settle } from "../../inbox/store.ts";
-import { KEEP, OUTCOME, STATE, STATUS, TAG } from "../database.ts";
+import { KEEP, ORDER, OUTCOME, STATE, STATUS } from "../database.ts";
 import { RESTORE } from "./effect-connection.ts";
 import { sqlState } from "./failures.ts";
 import type { Holder } from "./open.ts";
@@ -27,7 +27,7 @@ const CURSOR = `coalesce((select cursor from {}.lane where id = $1::bigint), ${N
  */
 const NEXT = `${waiting("e.late")} and e.state + 0 = ${STATE.pending} order by is_late, e.seq, e.id limit 1`;
 const ofShared = (condition: string) =>
-  `${waiting(`(e.late or not e.forced and e.seq < ${CURSOR})`)} and e.identity is not null and e.state + 0 = ${STATE.pending} and ${condition} order by e.seq, e.id limit 1`;
+  `${waiting(`(e.late or not e.forced and e.seq < ${CURSOR})`)} and e.shared and e.state + 0 = ${STATE.pending} and ${condition} order by e.seq, e.id limit 1`;
 /** Of a lane that may hold many events of another source, by the index of those that wait. */
 const NEXT_OF_SHARED = `select * from ((${ofShared(`e.seq >= ${CURSOR}`)}) union all (${ofShared(`e.seq < ${CURSOR}`)})) both_kinds order by is_late, seq limit 1`;
 
@@ -62,7 +62,7 @@ const endWith = (next: string, isReady: string) => `with lane_ended as (
   select ${AT} as now, (select ready_at from lane_ended) as ready_at, 1 / ((select count(*) from lane_ended) * (select count(*) from event_ended))::int as oncehook_ended`;
 
 const END = endWith(NEXT, "n.seq <= l.cursor + 1");
-const END_OF_SHARED = endWith(NEXT_OF_SHARED, `(l.tag <> ${TAG.position} or n.gap_wait = 0)`);
+const END_OF_SHARED = endWith(NEXT_OF_SHARED, `(l.ord <> ${ORDER.position} or n.gap_wait = 0)`);
 
 /** Our settings, and the limits of a write in which other events wait behind this one. */
 const SETTINGS = `select ${SET_OURS},
@@ -126,7 +126,7 @@ export class Executables {
     const { lane, token, event, key } = lease;
     const now = holder.now === null ? null : Math.round(holder.now);
     const values = [lane, token, event, holder.instance, now, holder.slot, transaction];
-    const end = this.execute(isSharedLane(key.tag) ? "end_of_shared" : "end", ...values);
+    const end = this.execute(isShared(key) ? "end_of_shared" : "end", ...values);
     return `${this.execute("lock", lane)}; ${end}`;
   }
 

@@ -3,33 +3,44 @@
  * its next step can be decided without reading anything.
  */
 import { gapBefore, PLACES } from "../../inbox/gap.ts";
-import { isSharedLane, laneKeyText, ORDERS } from "../../inbox/lane-key.ts";
+import { identityText, isNamed, isShared, laneKeyText } from "../../inbox/lane-key.ts";
 import type { NewEvent } from "../../inbox/record.ts";
 import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
-import { STATE, STATUS } from "../database.ts";
-import { type Columns, columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
+import { ORDER, orderCode, STATE, STATUS } from "../database.ts";
+import {
+  type Columns,
+  columnNames,
+  columns,
+  idBytes,
+  nullableBytes,
+  tenantBytes,
+  textBytes,
+  transposed,
+  unnested,
+  type Values,
+} from "./encoding.ts";
 import { isRefusal } from "./failures.ts";
-import { TALLY, TALLY_WIDTH, TallySheet } from "./instances.ts";
-import { keyOf, listed, numberAt } from "./lanes.ts";
-import { areCurrent, isOutdated, type Names, NamesMissing } from "./names.ts";
+import { TALLY, TallySheet } from "./instances.ts";
+import { listed, numberAt } from "./lanes.ts";
 import type { PgInbox } from "./open.ts";
 import { CLOCK, COMMITS_TO_DISK, type PgClient, type PgSession } from "./session.ts";
+import { BY_OWN_ID } from "./statements.ts";
 
 /** The columns that differ between such events; all others have the same values in a new event. */
 const FRESH = columns(
-  "client int, tag smallint, message bytea, peer bytea, reference bytea, seq bigint, kind int, occurred bigint, signed bigint, digest bytea, trace text, gap_wait bigint, raw bytea",
+  "source text, tenant bytea, name bytea, ord smallint, peer bytea, reference bytea, seq bigint, type bytea, occurred bigint, signed bigint, digest bytea, trace text, gap_wait bigint, raw bytea",
 );
-/** More columns, which only events of other sources need. */
-const OF_SOURCE = columns("identity bytea, untimed boolean, head text");
+/** More columns, which events by sequence do not need. */
+const OF_SOURCE = columns("own_id bytea, untimed boolean, head text");
 
 /**
  * A transaction by itself, on disk when it is answered, whatever the server's default. Fails if a lane exists already or the table did not
- * keep one. Reads no table except `meta`, so that its plan stays good. Creates lanes in the same order as every other transaction.
+ * keep one. Reads no table, so that its plan stays good. Creates lanes in the same order as every other transaction.
  *
- * @param ofEvent - columns of `more` that an event has
+ * @param ofEvent - columns of `more` that an event has, and how they are selected
  * @param ofBody - columns of `more` that a body has
  */
-function acceptOf(more: Columns, ofEvent = "", ofBody = ""): string {
+function acceptOf(more: Columns, ofEvent = { columns: "", values: "", order: "" }, ofBody = ""): string {
   const fresh = [...FRESH, ...more];
   return `with clock as (
     select coalesce($${fresh.length + 1}::bigint, ${CLOCK}) as now where ${COMMITS_TO_DISK} = 'on'),
@@ -37,19 +48,19 @@ function acceptOf(more: Columns, ofEvent = "", ofBody = ""): string {
     select nextval('{}.lane_id') as lane, nextval('{}.event_id') as id, now, new.*
     from clock cross join ${unnested(fresh, 0)} with ordinality as new (${columnNames(fresh)}, place)),
   lanes as (
-    insert into {}.lane (id, client, tag, message, status, ready_at, peer, reference)
-    select lane, client, tag, message, ${STATUS.ready}, now, peer, reference from fresh order by client, tag, message
+    insert into {}.lane (id, name, source, tenant, ord, status, ready_at, peer, reference)
+    select lane, name, source, tenant, ord, ${STATUS.ready}, now, peer, reference from fresh order by name, source, tenant, ord
     returning 1),
   events as (
-    insert into {}.event (id, lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed,
-      accepted, digest, trace, has_body${ofEvent})
-    select id, lane, coalesce(seq, id), kind, ${STATE.pending}, 0, false, false, 0, false, gap_wait, occurred, signed,
-      now, digest, trace, true${ofEvent}
-    from fresh),
+    insert into {}.event (id, lane, seq, type, source, tenant, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed,
+      accepted, digest, trace, has_body${ofEvent.columns})
+    select id, lane, coalesce(seq, id), type, source, tenant, ${STATE.pending}, 0, false, false, 0, false, gap_wait, occurred, signed,
+      now, digest, trace, true${ofEvent.values}
+    from fresh ${ofEvent.order}),
   bodies as (insert into {}.body (event, raw${ofBody}) select id, raw${ofBody} from fresh),
   tally as (${TALLY(fresh.length + 1)})
   select now, array(select lane from fresh order by place)::text as lanes, array(select id from fresh order by place)::text as events,
-    1 / ((select count(*) from lanes) = cardinality($1::int[]))::int as made, ${areCurrent(fresh.length + TALLY_WIDTH + 2)}
+    1 / ((select count(*) from lanes) = cardinality($1::text[]))::int as made
   from clock`;
 }
 
@@ -57,7 +68,15 @@ const ACCEPT = { name: "accept_fresh", columns: FRESH, text: acceptOf([]) };
 const ACCEPT_OF_SOURCE = {
   name: "accept_fresh_of_source",
   columns: [...FRESH, ...OF_SOURCE],
-  text: acceptOf(OF_SOURCE, ", identity, untimed", ", head"),
+  text: acceptOf(
+    OF_SOURCE,
+    {
+      columns: ", own_id, untimed, shared",
+      values: `, own_id, untimed, case when ord > ${ORDER.sequence} then true end`,
+      order: BY_OWN_ID,
+    },
+    ", head",
+  ),
 };
 
 interface Accepted {
@@ -132,51 +151,39 @@ export class FreshLanes {
   }
 
   #pauseOf(events: readonly NewEvent[]): Pause {
-    return events.some(({ lane }) => isSharedLane(lane.tag)) ? this.#sharedPause : this.#ownPause;
+    return events.some(({ lane }) => isShared(lane)) ? this.#sharedPause : this.#ownPause;
   }
 
   #passAfter(error: unknown, pause: Pause): null {
-    if (!isRefusal(error) && !isUnsent(error)) throw error;
-    if (isOutdated(error)) {
-      this.#inbox.names.forget();
-      return null;
-    }
+    if (!isRefusal(error) && !(error instanceof TypeError)) throw error;
     pause.begin();
     return null;
   }
 
-  /** Whether each event may be the first of its lane, with known names. */
+  /** Whether each event may be the first of its lane. */
   #areFresh(events: readonly NewEvent[]): boolean {
-    const { names, rules } = this.#inbox;
-    if (!events.every((event) => isFirst(event, rules)) || !names.knows(events)) return false;
-    return new Set(events.map(({ lane }) => laneKeyText(lane))).size === events.length;
+    if (!events.every((event) => isFirst(event, this.#inbox.rules))) return false;
+    const texts = events.map((event) => (isNamed(event.lane) ? laneKeyText(event.lane) : identityText(event)));
+    const ids = new Set(events.map(identityText));
+    return new Set(texts).size === events.length && ids.size === events.length;
   }
 
   async #accept(session: PgSession, events: readonly NewEvent[], slot: number): Promise<Accepted> {
-    const names = this.#inbox.names.on(session);
-    await names.find(session, events);
     const sheet = new TallySheet(this.#inbox.instance, slot);
     for (const { signedAt, untimed } of events) if (!untimed) sheet.signed(signedAt);
     sheet.count("accepted", events.length);
     sheet.gauge("pending", events.length);
-    const isPlain = events.every(
-      ({ identity, untimed, head }) => identity === undefined && !untimed && head === undefined,
-    );
+    const isPlain = events.every(({ ownId, untimed, head }) => ownId === undefined && !untimed && head === undefined);
     const { name, columns: fresh, text } = isPlain ? ACCEPT : ACCEPT_OF_SOURCE;
     const arrays = transposed(
       fresh,
-      events.map((event) => [...valuesOf(names, event), ...(isPlain ? [] : sourceValues(event))]),
+      events.map((event) => [...valuesOf(event), ...(isPlain ? [] : sourceValues(event))]),
     );
-    const values = [...arrays, this.#inbox.ownTime(), ...sheet.values(), names.pruned];
+    const values = [...arrays, this.#inbox.ownTime(), ...sheet.values()];
     const [row] = await session.rows<Accepted>(name, text, values);
     if (row === undefined) throw new Error("A statement that accepts events returned no row.");
     return row;
   }
-}
-
-/** Nothing was sent: a value of an event cannot be sent, or the server did not keep its names. */
-function isUnsent(error: unknown): boolean {
-  return error instanceof TypeError || error instanceof NamesMissing;
 }
 
 function acceptsAlone({ accepts, settles, quarantines, claim }: Turn<PgClient>): boolean {
@@ -187,29 +194,29 @@ function acceptsAlone({ accepts, settles, quarantines, claim }: Turn<PgClient>):
 /** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
 function isFirst({ lane, sequence, gapWaitMs, filtered, repeats }: NewEvent, { firstSequence }: InboxRules): boolean {
   if (filtered || repeats !== undefined) return false;
-  const order = ORDERS[lane.tag];
+  const { order } = lane;
   if (order === "position") return gapWaitMs === 0;
   return gapBefore({ order, cursor: null, firstSequence, isSettled: () => false }, { sequence }) === null;
 }
 
-function valuesOf(names: Names, event: NewEvent): Values {
-  const { client, tag, message } = keyOf(names, event.lane);
+function valuesOf(event: NewEvent): Values {
+  const { source, tenant, name, order } = event.lane;
   const { peer, externalReference, eventType, occurredAt, signedAt, digest, trace, gapWaitMs, raw } = event;
   return [
-    ...[client, tag, message, nullableBytes(peer), nullableBytes(externalReference)],
-    ...[sequenceOf(event), names.kindId(eventType), occurredAt, signedAt, digest, trace, Math.round(gapWaitMs), raw],
+    ...[source, tenantBytes(tenant), nullableBytes(name), orderCode(order)],
+    ...[nullableBytes(peer), nullableBytes(externalReference)],
+    ...[sequenceOf(event), textBytes(eventType), occurredAt, signedAt, digest, trace, Math.round(gapWaitMs), raw],
   ];
 }
 
 /** The sequence of a lane's first event, as `LaneRules.arrivalOf` gives it. Null: the event's id. */
-function sequenceOf({ lane, sequence }: NewEvent): number | null {
-  const order = ORDERS[lane.tag];
+function sequenceOf({ lane: { order }, sequence }: NewEvent): number | null {
   if (order === "arrival") return null;
   return order === "position" ? sequence * PLACES : sequence;
 }
 
-function sourceValues({ identity, untimed, head }: NewEvent): Values {
-  return [nullableBytes(identity ?? null), untimed ? true : null, head ?? null];
+function sourceValues({ ownId, untimed, head }: NewEvent): Values {
+  return [ownId === undefined ? null : idBytes(ownId), untimed ? true : null, head ?? null];
 }
 
 function resultOf(accepted: Accepted): TurnResult {

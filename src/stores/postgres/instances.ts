@@ -18,8 +18,6 @@ const COLUMNS = [...GAUGES, ...Object.values(COUNTERS)];
 export const SHARED = 0;
 
 const NAMED = ["instance", "slot", "newest_signed", "resigned", ...COLUMNS];
-/** The number of parameters of `TALLY`. */
-export const TALLY_WIDTH = NAMED.length;
 const TYPES = ["int", "smallint", "bigint", "boolean", ...COLUMNS.map(() => "bigint")];
 
 /**

@@ -1,13 +1,25 @@
 /** Locks lanes, reads them, and finds due ones. Lanes are locked first and their events read in a later statement; otherwise wake-ups are lost. */
 
 import { FRESH_MS, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
-import { isSharedLane } from "../../inbox/lane-key.ts";
+import { isShared, type NamedLaneKey } from "../../inbox/lane-key.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
-import type { EventBody, LaneKey, NewEvent } from "../../inbox/record.ts";
+import type { EventBody, NewEvent } from "../../inbox/record.ts";
 import { isConflict, MOST_BYTES, NO_BOUND } from "../../inbox/store-rules.ts";
-import { outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
-import { arrayOf, bytesText, columnNames, columns, textBytes, transposed, unnested, type Values } from "./encoding.ts";
-import type { Names } from "./names.ts";
+import { ORDER, orderCode, orderWord, outcomeWord, stateWord, statusWord } from "../database.ts";
+import {
+  arrayOf,
+  bytesId,
+  bytesTenant,
+  bytesText,
+  columnNames,
+  columns,
+  idBytes,
+  tenantBytes,
+  textBytes,
+  transposed,
+  unnested,
+  type Values,
+} from "./encoding.ts";
 import { both, CLOCK, type PgSession } from "./session.ts";
 import { GAP, NEW_LANE, WHOLE_EVENT } from "./statements.ts";
 
@@ -21,9 +33,10 @@ export interface LeaseRow {
 
 export interface PgLaneRow extends LeaseRow {
   readonly id: number;
-  readonly client: number;
-  readonly tag: number;
-  readonly message: Buffer;
+  readonly name: Buffer | null;
+  readonly source: string;
+  readonly tenant: Buffer;
+  readonly ord: number;
   readonly status: number;
   readonly ready_at: number | null;
   readonly cursor: number | null;
@@ -37,7 +50,9 @@ export interface PgEventRow {
   readonly id: number;
   readonly lane: number;
   readonly seq: number;
-  readonly kind: number;
+  readonly type: Buffer;
+  readonly source: string;
+  readonly tenant: Buffer;
   readonly state: number;
   readonly outcome: number | null;
   readonly finished: number | null;
@@ -57,7 +72,7 @@ export interface PgEventRow {
   readonly trace: string | null;
   readonly has_body: boolean;
   readonly untimed: boolean | null;
-  readonly identity: Buffer | null;
+  readonly own_id: Buffer | null;
 }
 
 interface GapRow {
@@ -75,7 +90,9 @@ interface GapRow {
 export const laneColumns = (table: string): string => columnNames(NEW_LANE, table);
 export const eventColumns = (table: string): string => columnNames(WHOLE_EVENT, table);
 
-const LANE_KEY = columns("client int, tag smallint, message bytea");
+const LANE_KEY = columns("name bytea, source text, tenant bytea, ord smallint");
+const OWN_ID = columns("own_id bytea, source text, tenant bytea");
+const WITH_OWN_ID = "own_id = w.own_id and source = w.source and tenant = w.tenant";
 
 /**
  * Sorted, so that two transactions never wait for each other. A statement of its own, so that the next one sees what others
@@ -85,79 +102,78 @@ const LOCK = `select ${laneColumns("l")} from {}.lane l where l.id = any(array(
     select unnest($1::bigint[]) union
     select k.id from ${unnested(LANE_KEY, 1)} as w (${columnNames(LANE_KEY)})
     cross join lateral (
-      select id from {}.lane where client = w.client and tag = w.tag and message = w.message limit 1) k
+      select id from {}.lane where name = w.name and source = w.source and tenant = w.tenant and ord = w.ord limit 1) k
+    union select k.lane from ${unnested(OWN_ID, 1 + LANE_KEY.length)} as w (${columnNames(OWN_ID)})
+    cross join lateral (select lane from {}.event where ${WITH_OWN_ID} limit 1) k
   )) order by l.id for update`;
-
-/** The ids of a message's lanes, of any client. Each is looked up by itself, as above. Default: of any tag. */
-export const LANE_IDS_OF_MESSAGE = (
-  message: string,
-  tags: readonly number[] = Object.values(TAG),
-): string => `select k.id from {}.client c
-  cross join unnest('{${tags.join(",")}}'::smallint[]) as t (tag)
-  cross join lateral (
-    select id from {}.lane where client = c.id and tag = t.tag and message = ${message}::bytea limit 1) k`;
 
 const EVENTS = `select ${eventColumns("e")} from {}.event e where lane = any($1::bigint[])`;
 const CURSOR = columns("lane bigint, cursor bigint");
-const IDENTITY = columns("lane bigint, identity bytea");
 const PLACE = columns("lane bigint, seq bigint");
 /** More events of one lane than a claim can end (`ENDED_PER_CLAIM`). */
 const MOST_ENDED = 300;
 /** `state + 0`, which no index but that of these events has: the planner could take that of all open events. */
-const PENDING = `select ${eventColumns("e")} from {}.event e where lane = w.lane and identity is not null and state + 0 = 0`;
+const PENDING = `select ${eventColumns("e")} from {}.event e where lane = w.lane and shared and state + 0 = 0`;
 /**
  * Of lanes that may hold many events of another source, only what the rules look at: the leased one, the lowest pending ones from the cursor
- * on and below it, the one that was held back first, those with the identities of `IDENTITY`, and the last one of each position of `PLACE`. Some may come twice.
+ * on and below it, the one that was held back first, those with the ids of `OWN_ID`, and the last one of each position of `PLACE`. Some may come twice.
  */
 const FEW_EVENTS = `select k.* from ${unnested(CURSOR, 0)} as w (${columnNames(CURSOR)}) cross join lateral (
     (${PENDING} and seq >= w.cursor order by seq, id limit ${MOST_ENDED})
     union all (${PENDING} and seq < w.cursor order by seq, id limit ${MOST_ENDED})
     union all (${PENDING} and gap_wait > 0 and seq >= w.cursor and not forced order by id limit 1)) k
   union all select ${eventColumns("e")} from {}.event e where id = any($${CURSOR.length + 1}::bigint[])
-  union all select k.* from ${unnested(IDENTITY, CURSOR.length + 1)} as w (${columnNames(IDENTITY)}) cross join lateral (
-    select ${eventColumns("e")} from {}.event e where lane = w.lane and identity = w.identity) k
-  union all select k.* from ${unnested(PLACE, CURSOR.length + 1 + IDENTITY.length)} as w (${columnNames(PLACE)}) cross join lateral (
+  union all select k.* from ${unnested(OWN_ID, CURSOR.length + 1)} as w (${columnNames(OWN_ID)}) cross join lateral (
+    select ${eventColumns("e")} from {}.event e where ${WITH_OWN_ID}) k
+  union all select k.* from ${unnested(PLACE, CURSOR.length + 1 + OWN_ID.length)} as w (${columnNames(PLACE)}) cross join lateral (
     select ${eventColumns("e")} from {}.event e where lane = w.lane and seq >= w.seq and seq < w.seq + ${PLACES}
     order by seq desc limit 1) k`;
 
 /** An event that may come into a lane of several: what is read of the lane for it. */
-export type Expected = Pick<NewEvent, "identity" | "sequence">;
+export type Expected = Pick<NewEvent, "lane" | "ownId" | "sequence">;
 
 const GAPS = `select ${columnNames(GAP, "g")} from {}.gap g where lane = any($1::bigint[])`;
 
-export type Key = Pick<PgLaneRow, "client" | "tag" | "message">;
-
-export function keyText({ client, tag, message }: Key): string {
-  return `${client} ${tag} ${message.toString("latin1")}`;
+function ownIdsOf(events: readonly Expected[]): Values[] {
+  return events.flatMap(({ lane, ownId }) =>
+    ownId === undefined ? [] : [[idBytes(ownId), lane.source, tenantBytes(lane.tenant)]],
+  );
 }
 
-export function keyOf(names: Names, lane: LaneKey): Key {
-  return { client: names.clientId(lane.apiClientId), tag: TAG[lane.tag], message: textBytes(lane.messageId) };
-}
-
-/** Locks the existing lanes with these ids and keys. */
+/** Locks the existing lanes with these ids and keys, and those of the events that are known. */
 export function lockLanes(
   session: PgSession,
   ids: readonly number[],
-  keys: readonly Key[],
+  keys: readonly NamedLaneKey[],
+  events: readonly Expected[],
 ): Promise<readonly PgLaneRow[]> {
-  const rows = keys.map(({ client, tag, message }) => [client, tag, message]);
-  return session.rows<PgLaneRow>("lock", LOCK, [arrayOf("bigint", ids), ...transposed(LANE_KEY, rows)]);
+  const rows = keys.map(({ source, tenant, name, order }): Values => {
+    return [textBytes(name), source, tenantBytes(tenant), orderCode(order)];
+  });
+  const values = [arrayOf("bigint", ids), ...transposed(LANE_KEY, rows), ...transposed(OWN_ID, ownIdsOf(events))];
+  return session.rows<PgLaneRow>("lock", LOCK, values);
 }
 
 /**
  * The lanes of locked rows, with their events and gaps.
  *
- * @param expected - by lane, what comes into lanes of several events of another source: of these the rest is left out. Null for all events
+ * @param expected - what comes, and into which lanes by their ids: of lanes of several without a sequence the rest is left out. Null for all
+ *   events
  */
+/** What comes into a transaction's lanes. */
+export interface Expectation {
+  readonly events: readonly Expected[];
+  /** By the id of their lane. */
+  readonly byLane: ReadonlyMap<number, readonly Expected[]>;
+}
+
 export async function readLanes(
   session: PgSession,
-  names: Names,
   rows: readonly PgLaneRow[],
-  expected: ReadonlyMap<number, readonly Expected[]> | null = null,
+  expected: Expectation | null = null,
 ): Promise<LaneState[]> {
   if (rows.length === 0) return [];
-  const isLong = ({ tag }: PgLaneRow) => expected !== null && isSharedLane(tagWord(tag));
+  const isLong = ({ ord }: PgLaneRow) => expected !== null && isShared({ order: orderWord(ord) });
   const long = rows.filter(isLong);
   const whole = long.length === 0 ? rows : rows.filter((row) => !isLong(row));
   const ids = [arrayOf("bigint", idsIn(whole))];
@@ -169,11 +185,10 @@ export async function readLanes(
   const few = expected === null || long.length === 0 ? [] : await readFew(session, long, expected);
   // Sorted here, because with `order by` the planner may read all events in the order of their ids.
   const events = [...eventRows, ...few].sort((a, b) => a.id - b.id);
-  await names.learn(session, { clients: rows.map(({ client }) => client), kinds: events.map(({ kind }) => kind) });
-  const lanes = new Map(rows.map((row) => [row.id, toLane(names, row)]));
+  const lanes = new Map(rows.map((row) => [row.id, toLane(row)]));
   for (const row of events) {
     const lane = lanes.get(row.lane);
-    if (lane !== undefined) lane.events.push(eventOfRow(lane, row, names.kind(row.kind)));
+    if (lane !== undefined) lane.events.push(eventOfRow(lane, row));
   }
   for (const { lane, lo, hi, skipped, filled } of gapRows.toSorted((a, b) => a.hi - b.hi)) {
     lanes.get(lane)?.gaps.push({ from: lo, to: hi, skippedAt: skipped, filledAt: filled });
@@ -190,17 +205,14 @@ export async function readLanes(
 async function readFew(
   session: PgSession,
   lanes: readonly PgLaneRow[],
-  expected: ReadonlyMap<number, readonly Expected[]>,
+  { events, byLane }: Expectation,
 ): Promise<readonly PgEventRow[]> {
-  const wanted = lanes.flatMap(({ id, tag }) =>
-    (expected.get(id) ?? []).map(({ identity, sequence }) => ({ lane: id, tag, identity, sequence })),
-  );
   const leased = lanes.flatMap((lane) => lane.leased ?? []);
   const found = new Map<number, PgEventRow>();
-  let identities: Values[] = wanted.map(({ lane, identity = "" }) => [lane, textBytes(identity)]);
-  let places = wanted
-    .filter(({ tag }) => tag === TAG.position)
-    .map(({ lane, sequence }) => [lane, sequence * PLACES] as const);
+  let ownIds = ownIdsOf(events);
+  let places = lanes
+    .filter(({ ord }) => ord === ORDER.position)
+    .flatMap(({ id }) => (byLane.get(id) ?? []).map(({ sequence }) => [id, sequence * PLACES] as const));
   do {
     const rows = await session.rows<PgEventRow>("few_events", FEW_EVENTS, [
       ...transposed(
@@ -208,7 +220,7 @@ async function readFew(
         lanes.map(({ id, cursor }) => [id, cursor ?? Number.MIN_SAFE_INTEGER]),
       ),
       arrayOf("bigint", leased),
-      ...transposed(IDENTITY, identities),
+      ...transposed(OWN_ID, ownIds),
       ...transposed(PLACE, places),
     ]);
     for (const row of rows) found.set(row.id, row);
@@ -217,7 +229,7 @@ async function readFew(
     places = places
       .map(([lane, from]) => [lane, from + PLACES] as const)
       .filter(([lane, from]) => isTaken(lane, from - 1));
-    identities = [];
+    ownIds = [];
   } while (places.length > 0);
   return [...found.values()];
 }
@@ -226,11 +238,15 @@ export function idsIn(rows: readonly { readonly id: number }[]): number[] {
   return rows.map(({ id }) => id);
 }
 
+export function keyOfRow({ source, tenant, name, ord }: Pick<PgLaneRow, "source" | "tenant" | "name" | "ord">) {
+  return { source, tenant: bytesTenant(tenant), name: nullableText(name), order: orderWord(ord) };
+}
+
 /** The facts of a lane, without its events and gaps. */
-export function laneFacts(row: PgLaneRow, apiClientId: string) {
+export function laneFacts(row: PgLaneRow) {
   return {
     id: row.id,
-    key: { apiClientId, tag: tagWord(row.tag), messageId: bytesText(row.message) },
+    key: keyOfRow(row),
     cursor: row.cursor,
     status: statusWord(row.status),
     readyAt: row.ready_at,
@@ -241,11 +257,8 @@ export function laneFacts(row: PgLaneRow, apiClientId: string) {
 }
 
 /** Field by field: with a spread, a later write to a lane changes the hidden class of all lanes, at 10 µs each. */
-function toLane(names: Names, row: PgLaneRow): LaneState {
-  const { id, key, cursor, status, readyAt, gapSince, peer, externalReference } = laneFacts(
-    row,
-    names.client(row.client),
-  );
+function toLane(row: PgLaneRow): LaneState {
+  const { id, key, cursor, status, readyAt, gapSince, peer, externalReference } = laneFacts(row);
   return {
     id,
     key,
@@ -264,13 +277,13 @@ function toLane(names: Names, row: PgLaneRow): LaneState {
   };
 }
 
-export function eventOfRow(lane: LaneState, row: PgEventRow, eventType: string): LaneEvent {
+export function eventOfRow(lane: LaneState, row: PgEventRow): LaneEvent {
   return {
     id: row.id,
     lane,
-    identity: nullableText(row.identity),
+    ownId: row.own_id === null ? null : bytesId(row.own_id),
     sequence: row.seq,
-    eventType,
+    eventType: bytesText(row.type),
     state: stateWord(row.state),
     outcome: outcomeWord(row.outcome),
     late: row.late,

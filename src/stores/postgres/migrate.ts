@@ -13,11 +13,6 @@ import { ANSWER_MS, limit, type PgClient, types } from "./session.ts";
  */
 const inbox = `
 create table meta (key text primary key, value text not null);
--- Names are pruned: a process that remembers some looks at this number.
-insert into meta (key, value) values ('names_pruned', '0');
-
-create table client (id int generated always as identity primary key, name bytea not null unique);
-create table kind (id int generated always as identity primary key, name bytea not null unique);
 
 create table instance (
   id int generated always as identity primary key, name text not null unique, host text not null, pid int not null,
@@ -36,33 +31,37 @@ create table tally (
 ) with (fillfactor = 50);
 insert into tally (instance) values (0);
 
+-- The name is null, and ord 0, in a lane of one event. A tenant of none is ''.
 -- ready_at is null exactly when the lane is idle or blocked; leased and holder are set exactly when it is leased.
 -- The lane has what a claim changes about an event, its attempts and their start, until the lease ends; then the event has it. So a claim
 -- writes only the lane, which it writes anyway.
 create sequence lane_id;
 create table lane (
-  id bigint primary key, client int not null, tag smallint not null, message bytea not null,
+  id bigint primary key, name bytea, source text not null, tenant bytea not null, ord smallint not null,
   status smallint not null default 0, ready_at bigint, cursor bigint, gap_since bigint, token bigint not null default 0,
   holder int, leased bigint, peer bytea, reference bytea,
-  leased_attempts int, leased_started bigint, unique (client, tag, message)
+  leased_attempts int, leased_started bigint
 ) with (fillfactor = 70);
+create unique index lane_key on lane (name, source, tenant, ord) where name is not null;
 create index lane_due on lane (ready_at, id) where status >= 3;
 create index lane_lease on lane (ready_at, id) where status = 2;
 -- For lists of lanes that are blocked or wait (blocked, gap, backoff). Ready and leased lanes are not in it and cost no write.
 create index lane_parked on lane (status, id) where status in (1, 4, 5);
 
--- identity is that of an event in a lane of several, and untimed is true where no time was signed; both are null otherwise.
+-- own_id: the id that the source gives the event; null by sequence. untimed is true where no time was signed, and shared in a lane of
+-- several events without a sequence; both are null otherwise.
 create sequence event_id;
 create table event (
-  id bigint primary key, lane bigint not null, seq bigint not null, kind int not null, state smallint not null,
+  id bigint primary key, lane bigint not null, seq bigint not null, type bytea not null, source text not null, tenant bytea not null, state smallint not null,
   outcome smallint, keep smallint, finished bigint, attempts int not null, started bigint, late boolean not null,
   forced boolean not null, duplicates int not null, conflict boolean not null, gap_wait bigint not null,
   occurred bigint not null, signed bigint not null, accepted bigint not null, error_code text, error text,
-  digest bytea not null, trace text, has_body boolean not null, identity bytea, untimed boolean, unique (lane, seq, kind)
+  digest bytea not null, trace text, has_body boolean not null, own_id bytea, untimed boolean, shared boolean, unique (lane, seq, type)
 ) with (fillfactor = 80);
-create unique index event_own_identity on event (identity, lane) where identity is not null;
-create index event_waiting on event (lane, seq) where identity is not null and state + 0 = 0;
-create index event_held on event (lane, id) where identity is not null and state + 0 = 0 and gap_wait > 0;
+create unique index event_own_id on event (own_id, source, tenant) where own_id is not null;
+create index event_owner on event (source, tenant, id);
+create index event_waiting on event (lane, seq) where shared and state + 0 = 0;
+create index event_held on event (lane, id) where shared and state + 0 = 0 and gap_wait > 0;
 create index event_open on event (state, id) where state <> 1;
 create index event_keep on event (keep, finished) where keep is not null;
 create index event_untimed on event (keep, finished) where untimed and keep is not null;
@@ -70,8 +69,8 @@ create index event_unhandled on event (id) where outcome = 2;
 create index event_late on event (id) where late;
 create index event_conflict on event (id) where conflict;
 create index event_error on event (error_code, id) where error_code is not null;
--- For the pruning of types' names alone: its condition is always true and keeps the planner from using it for anything else.
-create index event_kind on event (kind) where kind > 0;
+-- For lists of a type that is rare.
+create index event_type on event (type);
 
 -- head: the headers that a source keeps, which go with the body.
 create table body (event bigint primary key, raw bytea not null, head text);
@@ -88,7 +87,7 @@ create index attempt_event on attempt (event);
 -- signer: the secret that signed the body, for a quota per secret.
 create table quarantine (
   id bigint generated always as identity primary key, digest bytea not null unique, reason text not null, slot text not null,
-  scope text not null, state smallint not null default 0, replayed_as bigint, signed bigint not null, accepted bigint not null,
+  source text not null, tenant bytea not null, scope text not null, state smallint not null default 0, replayed_as bigint, signed bigint not null, accepted bigint not null,
   bytes int not null, trace text, raw bytea, signer text not null, head text, untimed boolean
 );
 create index quarantine_signer on quarantine (signer, bytes) where state = 0;

@@ -1,11 +1,10 @@
-/** Opens an inbox: checks the server and the pooler, migrates, and keeps the pools, names, clock and index cursors while it is open. */
+/** Opens an inbox: checks the server and the pooler, migrates, and keeps the pools, clock and index cursors while it is open. */
 import { SetupError, StoreError } from "../../errors.ts";
 import type { InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock, wentBack } from "../../internal/clock.ts";
 import { isStatementLost, storeErrorOf } from "./failures.ts";
 import { insertInstance, removeInstances, Slots } from "./instances.ts";
 import { migratePg } from "./migrate.ts";
-import { isOutdated, NameBook, NamesMissing, type Naming } from "./names.ts";
 import {
   ANSWER_MS,
   type Beginning,
@@ -21,11 +20,11 @@ import {
   withTransaction,
 } from "./session.ts";
 import type { PgInboxSettings } from "./settings.ts";
-import { LaneAppeared, makeLanes } from "./statements.ts";
+import { EventAppeared, LaneAppeared, makeLanes } from "./statements.ts";
 import { Wake } from "./wake.ts";
 
-/** How often a transaction may find that names it was about to use are gone. */
-const MOST_NAMES_GONE = 5;
+/** How often a transaction may find that one of its events was accepted meanwhile. */
+const MOST_APPEARED = 20;
 
 /** Who ends a lease, and when. */
 export interface Holder {
@@ -43,7 +42,6 @@ export class PgInbox {
   readonly location: string;
   /** The number of this instance, which holds the leases of this open inbox. */
   readonly instance: number;
-  readonly names = new NameBook();
   readonly wake: Wake;
   /** Where batches start to look for due lanes and for expired leases. */
   readonly cursors: { readonly due: IndexCursor; readonly expired: IndexCursor };
@@ -171,20 +169,17 @@ export class PgInbox {
   }
 
   async #write<T>(access: PgAccess, work: (session: PgSession) => Promise<T>, open?: Beginning): Promise<T> {
-    for (let hasMadeLanes = false, namesGone = 0; ; ) {
+    for (let hasMadeLanes = false, appeared = 0; ; ) {
       try {
         return await withTransaction(access, work, open);
       } catch (error) {
-        if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
-        else if (error instanceof NamesMissing || isOutdated(error)) {
-          // Names may be pruned between their entry and their use, but not again and again.
-          namesGone += 1;
-          if (namesGone > MOST_NAMES_GONE) throw vanishes(this.location, "names", error);
-          hasMadeLanes = false;
-          if (error instanceof NamesMissing) await this.enterNames(error.events);
-          else this.names.forget();
-        } else if (!(error instanceof LaneAppeared)) throw error;
-        else if (hasMadeLanes) throw vanishes(this.location, "lanes", error);
+        if (error instanceof EventAppeared) {
+          // Each time another transaction accepted one of them, but not again and again.
+          appeared += 1;
+          if (appeared > MOST_APPEARED) throw error.cause;
+        } else if (error instanceof ClockWentBack) await this.#clockSteps.follow(this.access, error);
+        else if (!(error instanceof LaneAppeared)) throw error;
+        else if (hasMadeLanes) throw lanesVanish(this.location, error);
         else {
           hasMadeLanes = true;
           // Creates all of them, because the others could appear one by one and fail the transaction each time.
@@ -192,13 +187,6 @@ export class PgInbox {
         }
       }
     }
-  }
-
-  /** Enters the names of these events, in a transaction of its own. To be called inside `during()`. */
-  async enterNames(events: Naming): Promise<void> {
-    // Almost all batches have only known names and need no connection for this.
-    if (this.names.knows(events)) return;
-    await withSession(this.access, (session) => this.names.on(session).enter(session, events));
   }
 
   read<T>(work: (session: PgSession) => Promise<T>): Promise<T> {
@@ -286,8 +274,8 @@ export function inboxClosed(): StoreError {
   return new StoreError("closed", "The Postgres store is not open.");
 }
 
-function vanishes(location: string, what: "lanes" | "names", cause: unknown): StoreError {
-  const message = `The inbox ${location} cannot be used now: new ${what} do not stay in its tables. Check their triggers, rules and policies.`;
+function lanesVanish(location: string, cause: unknown): StoreError {
+  const message = `The inbox ${location} cannot be used now: new lanes do not stay in its tables. Check their triggers, rules and policies.`;
   return new StoreError("store_unavailable", message, { cause });
 }
 

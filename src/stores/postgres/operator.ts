@@ -1,15 +1,15 @@
 /** An operator's acts on the inbox, including the erasure of a person's data. */
 
-import { isSharedLane } from "../../inbox/lane-key.ts";
+import { isShared } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { LaneEvent, LaneState } from "../../inbox/lane-state.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail, MOST_BYTES, plainText } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
-import { HELD, TAG, TAGS_OF_SOURCES } from "../database.ts";
-import { acceptAll, wantedLanes } from "./batch.ts";
-import { textBytes } from "./encoding.ts";
-import { idsIn, LANE_IDS_OF_MESSAGE, NONE_EXPIRED, newNumbers, upToBytes } from "./lanes.ts";
+import { HELD, ORDER } from "../database.ts";
+import { acceptAll } from "./batch.ts";
+import { idBytes, textBytes } from "./encoding.ts";
+import { idsIn, NONE_EXPIRED, newNumbers, upToBytes } from "./lanes.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 import { openWorkspace, type Workspace } from "./workspace.ts";
@@ -19,7 +19,6 @@ const LANE_OF = "select lane from {}.event where id = $1::bigint";
 
 export function actOnRows(inbox: PgInbox, request: Act, by: string): Promise<ActResult> {
   return inbox.during(async () => {
-    if (request.kind === "replay_quarantined") await inbox.enterNames([request.event]);
     const result = await inbox.write((session) => actIn(inbox, session, request, by));
     // A lane that became due may be claimed by another process.
     if (result.ok) inbox.wake.tell();
@@ -116,8 +115,7 @@ async function replayQuarantined(
   const row = await heldQuarantine(work.session, request.quarantine);
   if ("ok" in row) return row;
   if (!row.has_body) return { ok: false, reason: "body_pruned" };
-  await work.names.find(work.session, [request.event]);
-  await work.lock([], wantedLanes(work.names, [request.event]));
+  await work.lock([], [request.event]);
   const { now } = work.loaded;
   const numbers = await newNumbers(work.session, { lanes: 1, events: 1, now, held: 0, expiredFrom: NONE_EXPIRED });
   work.enter(numbers);
@@ -130,17 +128,18 @@ async function replayQuarantined(
 type Subject = Extract<Act, { kind: "erase" }>["subject"];
 
 const LANES_OF_PEER = "select id from {}.lane where peer = $1::bytea order by id";
-/** The identity of another source's event does not name a message. */
-const LANES_BY_MESSAGE = `${LANE_IDS_OF_MESSAGE("$1", [TAG.outbound, TAG.inbound, TAG.unlaned])} order by k.id`;
+/** By sequence a lane is a message. */
+const LANES_OF_ID = `select id from {}.lane where name = $1::bytea and ord = ${ORDER.sequence} order by id`;
+const EVENTS_OF_ID = "select lane, id as event from {}.event where own_id = $1::bytea";
 /**
- * Events of lanes whose columns do not name the subject, so that the bodies must be searched, a page at a time. With `$3`, also those of
- * lanes without a peer. The lane is compared twice, because otherwise a merge of both tables would read all events before the page.
+ * Events of lanes whose columns do not name the subject, so that the bodies must be searched, a page at a time. With `$3`, those of lanes
+ * without a peer, otherwise those without a sequence. The lane is compared twice, because otherwise a merge of both tables would read all events before the page.
  */
 const SEARCHED = upToBytes(
   `select l.id as lane, e.id as event, b.raw, c.raw as other from {}.lane l join {}.event e on e.lane = l.id
   left join {}.body b on b.event = e.id left join {}.conflict c on c.event = e.id
   where l.id >= $1::bigint and e.lane >= $1::bigint and (l.id > $1::bigint or e.id > $2::bigint)
-    and (l.tag in (${[TAG.unlaned, ...TAGS_OF_SOURCES].join(", ")}) or ($3::boolean and l.peer is null)) order by l.id, e.id limit $4::int`,
+    and case when $3::boolean then l.peer is null else l.ord <> ${ORDER.sequence} end order by l.id, e.id limit $4::int`,
   "lane, event",
   "(coalesce(octet_length(raw), 0) + coalesce(octet_length(other), 0))",
   MOST_BYTES,
@@ -176,10 +175,10 @@ const PAGE = 1_000;
  */
 async function erase(work: Workspace, subject: Subject): Promise<ActResult> {
   const { session } = work;
-  const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.messageId);
+  const isNamedIn = createMentionTest("peer" in subject ? subject.peer : subject.id);
   const quarantined = await lockQuarantined(session, isNamedIn);
   const named = await lanesOfSubject(session, subject);
-  const mentioning = await lanesMentioning(session, "peer" in subject, isNamedIn);
+  const mentioning = await lanesMentioning(session, subject, isNamedIn);
   await work.lockWhole([...named, ...mentioning.keys()]);
   const lanes = [...work.byId.values()];
   if (lanes.some((lane) => isHeld(lane, work.loaded.now))) return { ok: false, reason: "in_progress" };
@@ -195,8 +194,7 @@ async function eraseLanes(
   mentioning: Mentions,
 ): Promise<number> {
   if (lanes.length === 0) return 0;
-  const about = (lane: LaneState) =>
-    isSharedLane(lane.key.tag) ? (mentioning.get(lane.id) ?? new Set<number>()) : null;
+  const about = (lane: LaneState) => (isShared(lane.key) ? (mentioning.get(lane.id) ?? new Set<number>()) : null);
   const ids = lanes.flatMap((lane) => [...(about(lane) ?? idsIn(lane.events))]);
   const [held] = await session.rows<{ count: number }>("erase_holding", HOLDING, [ids]);
   for (const lane of lanes) loaded.rules.erase(lane, about(lane));
@@ -207,12 +205,12 @@ async function eraseLanes(
 /** The lanes whose columns name the subject. */
 async function lanesOfSubject(session: PgSession, subject: Subject): Promise<number[]> {
   const [name, text, value] =
-    "peer" in subject
-      ? ["lanes_of_peer", LANES_OF_PEER, subject.peer]
-      : ["lanes_by_message", LANES_BY_MESSAGE, subject.messageId];
+    "peer" in subject ? ["lanes_of_peer", LANES_OF_PEER, subject.peer] : ["lanes_by_id", LANES_OF_ID, subject.id];
   const rows = await session.rows<{ id: number }>(name, text, [textBytes(value)]);
   return idsIn(rows);
 }
+
+type OwnRow = Pick<SearchedRow, "lane" | "event">;
 
 interface SearchedRow {
   readonly lane: number;
@@ -227,16 +225,20 @@ type Mentions = ReadonlyMap<number, ReadonlySet<number>>;
 /** The other lanes with a body that mentions the subject. */
 async function lanesMentioning(
   session: PgSession,
-  byPeer: boolean,
+  subject: Subject,
   isNamedIn: (raw: Uint8Array) => boolean,
 ): Promise<Mentions> {
   const found = new Map<number, Set<number>>();
+  const add = (lane: number, event: number) => found.set(lane, (found.get(lane) ?? new Set()).add(event));
+  const byPeer = "peer" in subject;
+  const own = byPeer ? [] : await session.rows<OwnRow>("events_of_id", EVENTS_OF_ID, [idBytes(subject.id)]);
+  for (const { lane, event } of own) add(lane, event);
   for (let after = { lane: 0, event: 0 }; ; ) {
     const values = [after.lane, after.event, byPeer, PAGE];
     const rows = await session.rows<SearchedRow>("searched_events", SEARCHED, values);
     for (const { lane, event, raw, other } of rows) {
       const isNamed = (raw !== null && isNamedIn(raw)) || (other !== null && isNamedIn(other));
-      if (isNamed) found.set(lane, (found.get(lane) ?? new Set()).add(event));
+      if (isNamed) add(lane, event);
     }
     const last = rows.at(-1);
     if (last === undefined) return found;

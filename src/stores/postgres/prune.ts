@@ -2,7 +2,6 @@
 import type { PrunePolicy, PruneResult } from "../../inbox/store.ts";
 import { type RetentionEnds, retentionEnds } from "../../inbox/store-rules.ts";
 import { HELD, KEEP, STATUS } from "../database.ts";
-import { isContention } from "./failures.ts";
 import { removeSilent, TallySheet } from "./instances.ts";
 import { idsIn } from "./lanes.ts";
 import { pruneNoteRows } from "./notes.ts";
@@ -42,8 +41,6 @@ export async function pruneRows(inbox: PgInbox, policy: PrunePolicy): Promise<Pr
   await pruning((session, { timed }) => removeSilent(session, inbox.context.instance, timed));
   await inbox.transaction(async (session) => pruneNoteRows(session, await inbox.now(session)));
   const more = bodies.more || events.more || quarantined.more;
-  // Only after the last batch, which removed the last rows that use the names.
-  if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);
   return { bodies: bodies.count, events: events.count, lanes: events.lanes, quarantined: quarantined.count, more };
 }
 
@@ -130,51 +127,6 @@ async function pruneQuarantined(
   sheet.gauge("held_bytes", -held.reduce((sum, { bytes }) => sum + bytes, 0));
   await sheet.write(session);
   return { count: rows.length, more };
-}
-
-/** Finds a row that uses the name. A subquery for each name, because a join could be planned as a scan of all rows. */
-const USE_OF = {
-  client: "(select l.id from {}.lane l where l.client = n.id limit 1)",
-  kind: "(select e.id from {}.event e where e.kind = n.id and e.kind > 0 limit 1)",
-} as const;
-
-/** The most names to remove at once: nothing else can be written meanwhile. */
-const NAMES_AT_ONCE = 500;
-/** Writers queue up behind this wait. */
-const LOCK_TIMEOUT = "set local lock_timeout = '50ms'";
-/** Blocks all writes of lanes and events. Earlier writers have committed, so the next statement sees their rows. */
-const LOCK_WRITERS = "lock table {}.lane, {}.event in share mode";
-const COUNT_PRUNED = `insert into {}.meta (key, value) values ('names_pruned', '1')
-  on conflict (key) do update set value = (meta.value::bigint + 1)::text`;
-
-/** Another transaction writes for too long: the next pruning tries again. */
-class NotNow extends Error {}
-
-/** Looks without a lock first, because in almost all rounds every name is in use. */
-async function pruneNames(inbox: PgInbox, table: keyof typeof USE_OF): Promise<void> {
-  const look = `select n.id from {}.${table} n where ${USE_OF[table]} is null order by n.id limit ${NAMES_AT_ONCE}`;
-  for (;;) {
-    const unused = await inbox.transaction((session) => session.rows<{ id: number }>(`unused_${table}`, look));
-    if (unused.length === 0) return;
-    const removed = await inbox
-      .transaction((session) => removeNames(session, table, idsIn(unused)))
-      .catch((error: unknown) => {
-        if (error instanceof NotNow) return 0;
-        throw error;
-      });
-    if (removed < NAMES_AT_ONCE) return;
-  }
-}
-
-async function removeNames(session: PgSession, table: keyof typeof USE_OF, ids: readonly number[]): Promise<number> {
-  await session.rows(null, LOCK_TIMEOUT);
-  await session.rows(null, LOCK_WRITERS).catch((error: unknown) => {
-    throw isContention(error) ? new NotNow() : error;
-  });
-  const remove = `delete from {}.${table} n where n.id = any($1::int[]) and ${USE_OF[table]} is null returning 1`;
-  const removed = await session.rows(`remove_${table}`, remove, [ids]);
-  await session.rows("names_pruned", COUNT_PRUNED);
-  return removed.length;
 }
 
 /** Finds events to prune, by the latest of their times: the service may repeat an event after its acceptance, and the clock may have been set back. */

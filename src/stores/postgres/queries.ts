@@ -6,22 +6,33 @@ import type {
   EventSummary,
   GapRecord,
   InboxStats,
-  LaneKey,
   LaneRecord,
   LaneSummary,
   QuarantineRecord,
   QuarantineSummary,
 } from "../../inbox/record.ts";
-import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
+import type { EventQuery, LaneQuery, LaneRef, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { EVENTS_BESIDE_CURSOR, pageOf, plainText } from "../../inbox/store-rules.ts";
-import { HELD, heldWord, OUTCOME, STATE, STATUS, stateWord, TAG, TAGS_OF_SOURCES, tagWord } from "../database.ts";
-import { bytesText, textBytes } from "./encoding.ts";
+import { HELD, heldWord, OUTCOME, orderCode, STATE, STATUS, stateWord } from "../database.ts";
+import {
+  bytesId,
+  bytesTenant,
+  bytesText,
+  columnNames,
+  columns,
+  idBytes,
+  nullableBytes,
+  tenantBytes,
+  textBytes,
+  transposed,
+  unnested,
+} from "./encoding.ts";
 import { countersOf, readInstanceRows, STATS, type StatsRow } from "./instances.ts";
 import {
   eventColumns,
   eventOfRow,
   idsIn,
-  LANE_IDS_OF_MESSAGE,
+  keyOfRow,
   type LeaseRow,
   laneColumns,
   laneFacts,
@@ -29,32 +40,29 @@ import {
   type PgLaneRow,
   takeLease,
 } from "./lanes.ts";
-import { idsOf, type Names } from "./names.ts";
 import type { PgSession } from "./session.ts";
 
 /** The columns and joined tables of an event, as `summaryOf` needs them. */
-const EVENT = `select ${eventColumns("e")}, l.tag, l.message, l.leased, l.leased_attempts, l.leased_started,
-  k.name as kind_name, c.name as client_name
-  from {}.event e join {}.lane l on l.id = e.lane join {}.kind k on k.id = e.kind join {}.client c on c.id = l.client`;
+const EVENT = `select ${eventColumns("e")}, l.name, l.ord, l.leased, l.leased_attempts, l.leased_started
+  from {}.event e join {}.lane l on l.id = e.lane`;
 
 interface FullEventRow extends PgEventRow, LeaseRow {
-  readonly tag: number;
-  readonly message: Buffer;
-  readonly kind_name: Buffer;
-  readonly client_name: Buffer;
+  readonly name: Buffer | null;
+  readonly ord: number;
 }
 
 function summaryOf(row: FullEventRow): EventSummary {
-  const key = { apiClientId: bytesText(row.client_name), tag: tagWord(row.tag), messageId: bytesText(row.message) };
-  const lane = newLane(row.lane, key);
-  const event = eventOfRow(lane, row, bytesText(row.kind_name));
+  const lane = newLane(row.lane, keyOfRow(row));
+  const event = eventOfRow(lane, row);
   takeLease(event, row);
   return toEventSummary(event);
 }
 
 const BY_ID = `select ${laneColumns("l")} from {}.lane l where id = $1::bigint`;
-const BY_KEY = `select ${laneColumns("l")} from {}.lane l join {}.client c on c.id = l.client
-  where c.name = $1::bytea and l.tag = $2::smallint and l.message = $3::bytea`;
+const BY_KEY = `select ${laneColumns("l")} from {}.lane l
+  where l.name = $1::bytea and l.source = $2::text and l.tenant = $3::bytea and l.ord = $4::smallint`;
+const BY_EVENT = `select ${laneColumns("l")} from {}.lane l
+  where id = (select lane from {}.event where own_id = $1::bytea and source = $2::text and tenant = $3::bytea)`;
 const ATTEMPTS = `select a.event as "eventId", a.attempt, a.at, a.duration as "durationMs", a.error_code as "errorCode", a.error
   from {}.attempt a where a.event = any($1::bigint[]) order by a.id`;
 const ONE_MORE = EVENTS_BESIDE_CURSOR + 1;
@@ -62,35 +70,42 @@ const BESIDE_CURSOR = `(${EVENT} where e.lane = $1::bigint and e.seq < $2::bigin
   union all (${EVENT} where e.lane = $1::bigint and e.seq >= $2::bigint order by e.seq, e.id limit ${ONE_MORE})`;
 const GAPS = `select lo as "from", hi as "to", skipped as "skippedAt", filled as "filledAt" from {}.gap where lane = $1::bigint order by hi`;
 
+function lookUp(ref: LaneRef): readonly [name: string, text: string, values: readonly unknown[]] {
+  if (typeof ref === "number") return ["lane_by_id", BY_ID, [ref]];
+  const owner = [ref.source, tenantBytes(ref.tenant)];
+  if ("id" in ref) return ["lane_by_event", BY_EVENT, [idBytes(ref.id), ...owner]];
+  return ["lane_by_key", BY_KEY, [nullableBytes(ref.name), ...owner, orderCode(ref.order)]];
+}
+
 /** A lane with its events, gaps and attempts; null when there is none. */
-export async function readLane(session: PgSession, names: Names, ref: LaneKey | number): Promise<LaneRecord | null> {
-  const [name, text, values] =
-    typeof ref === "number"
-      ? ["lane_by_id", BY_ID, [ref]]
-      : ["lane_by_key", BY_KEY, [textBytes(ref.apiClientId), TAG[ref.tag], textBytes(ref.messageId)]];
+export async function readLane(session: PgSession, ref: LaneRef): Promise<LaneRecord | null> {
+  const [name, text, values] = lookUp(ref);
   const [row] = await session.rows<PgLaneRow>(name, text, values);
   if (row === undefined) return null;
-  await names.learn(session, { clients: [row.client], kinds: [] });
   const near = [row.id, row.cursor ?? Number.MIN_SAFE_INTEGER];
   const found = await session.rows<FullEventRow>("lane_events", BESIDE_CURSOR, near);
   const { events, more } = besideCursor(found.map(summaryOf), row.cursor);
   const gaps = await session.rows<GapRecord>("lane_gaps", GAPS, [row.id]);
   const attempts = await session.rows<AttemptRecord>("attempts", ATTEMPTS, [idsIn(events)]);
-  return { ...laneFacts(row, names.client(row.client)), events, more, gaps, attempts };
+  return { ...laneFacts(row), events, more, gaps, attempts };
 }
 
-type Stored<Row> = Omit<Row, "state" | "untimed"> & { readonly state: number; readonly untimed: boolean | null };
+type Stored<Row> = Omit<Row, "tenant" | "state" | "untimed"> & {
+  readonly tenant: Buffer;
+  readonly state: number;
+  readonly untimed: boolean | null;
+};
 
 const quarantineWith = (
   body: string,
-) => `select id, reason, slot, signer, scope, state, replayed_as as "replayedAs", signed as "signedAt",
+) => `select id, reason, slot, signer, source, tenant, scope, state, replayed_as as "replayedAs", signed as "signedAt",
   accepted as "acceptedAt", trace, digest, ${body}, untimed from {}.quarantine`;
 const QUARANTINE = quarantineWith("raw, head");
 /** The length is in the header of the value: no body is read. */
 const QUARANTINE_SUMMARY = quarantineWith("octet_length(raw) as bytes");
 
 function toQuarantine<Row extends Stored<QuarantineRecord> | Stored<QuarantineSummary>>(row: Row) {
-  return { ...row, state: heldWord(row.state), untimed: row.untimed === true };
+  return { ...row, tenant: bytesTenant(row.tenant), state: heldWord(row.state), untimed: row.untimed === true };
 }
 
 /** Builds a `where` clause from the filters that are given. */
@@ -100,9 +115,17 @@ class Conditions {
 
   /** `?` in `sql` becomes the parameter; nothing is added for an undefined value. */
   add(value: unknown, sql: string): void {
-    if (value === undefined) return;
-    this.values.push(value);
-    this.#sql.push(sql.replaceAll("?", `$${this.values.length}`));
+    if (value !== undefined) this.addBound([value], sql.replaceAll("?", `$${this.values.length + 1}`));
+  }
+
+  /** @param sql - with the numbers of the parameters, which follow those of `values` */
+  addBound(values: readonly unknown[], sql: string): void {
+    this.values.push(...values);
+    this.#sql.push(sql);
+  }
+
+  get isEmpty(): boolean {
+    return this.#sql.length === 0;
   }
 
   get where(): string {
@@ -112,31 +135,80 @@ class Conditions {
 
 export async function findRows(session: PgSession, query: EventQuery): Promise<Page<EventSummary>> {
   const conditions = eventConditions(query);
-  const { eventType, apiClientId } = query;
-  if (eventType !== undefined) conditions.add(await idsOf(session, "kind", [eventType]), "e.kind = any(?::int[])");
-  if (apiClientId !== undefined)
-    conditions.add(await idsOf(session, "client", [apiClientId]), "l.client = any(?::int[])");
-  if (query.source !== undefined) conditions.add(await clientsOf(session, query.source), OF_SOURCE);
   const direction = query.order === "oldest" ? "asc" : "desc";
+  const owners = conditions.isEmpty ? await ownersOf(session, query) : null;
+  if (owners === null) addOwner(conditions, query);
+  else ofOwners(conditions, owners, query);
   conditions.add(query.after, direction === "asc" ? "e.id > ?::bigint" : "e.id < ?::bigint");
   const text = `${EVENT} ${conditions.where} order by e.id ${direction} limit ${query.limit + 1}`;
   const rows = await session.rows<FullEventRow>(null, text, conditions.values);
   return pageOf(rows, query.limit, summaryOf);
 }
 
-const OF_SOURCE = `l.tag in (${TAGS_OF_SOURCES.join(", ")}) and l.client = any(?::int[])`;
-const CLIENTS_OF = `select id from {}.client where name = $1::bytea or substring(name for $2::int) = $3::bytea`;
-
-/** The clients of an entry: one for each tenant, and one without. */
-async function clientsOf(session: PgSession, source: string): Promise<readonly number[]> {
-  const values = [textBytes(source), source.length + 1, textBytes(`${source}:`)];
-  return idsIn(await session.rows<{ id: number }>("clients_of", CLIENTS_OF, values));
+/** Of owners, those who have events. Without an order, the planner could look for an event of theirs among all. */
+function ofThose(owners: string): string {
+  return `select o.source, o.tenant from ${owners} o cross join lateral (
+    select tenant from {}.event where source = o.source and tenant >= o.tenant order by tenant limit 1) n where n.tenant = o.tenant`;
 }
 
-/** Also the events of other sources with this identity, or in the lane of this name. */
-const OF_MESSAGE_OR_EVENT = `e.id = any(array(select id from {}.event where lane = any(array(${LANE_IDS_OF_MESSAGE("?")}))
-  union all select id from {}.event where identity = ?::bytea))`;
+/** With more tenants, a source is looked for among all events. */
+const MOST_OWNERS = 1_000;
+/** Each source, and each tenant of one, is a look into the index `event_owner`. */
+const TENANTS_OF = `with recursive owner as ((select source, tenant from {}.event where source = $1::text order by source, tenant limit 1)
+  union all select n.* from owner o cross join lateral (
+    select source, tenant from {}.event where source = o.source and tenant > o.tenant order by source, tenant limit 1) n)
+  select source, tenant from owner limit ${MOST_OWNERS + 1}`;
+const SOURCES_OF = `with recursive owner as ((select source, $1::bytea as tenant from {}.event order by source limit 1)
+  union all select n.* from owner o cross join lateral (
+    select source, o.tenant from {}.event where source > o.source order by source limit 1) n)
+  ${ofThose("owner")} limit ${MOST_OWNERS + 1}`;
+const IS_OWNER = ofThose("(select $1::text as source, $2::bytea as tenant)");
 
+interface Owner {
+  readonly source: string;
+  readonly tenant: Buffer;
+}
+
+/** Whose events a query is about, of those who have any. Null if it may be about anyone's, or about too many. */
+async function ownersOf(
+  session: PgSession,
+  { source, tenant }: Pick<EventQuery, "source" | "tenant">,
+): Promise<readonly Owner[] | null> {
+  if (source === undefined && tenant === undefined) return null;
+  const owners = await lookForOwners(session, source, tenant);
+  return owners.length > MOST_OWNERS ? null : owners;
+}
+
+function lookForOwners(session: PgSession, source?: string, tenant?: string | null): Promise<readonly Owner[]> {
+  if (tenant === undefined) return session.rows<Owner>("tenants_of", TENANTS_OF, [source]);
+  const bytes = tenantBytes(tenant);
+  if (source === undefined) return session.rows<Owner>("sources_of", SOURCES_OF, [bytes]);
+  return session.rows<Owner>("is_owner", IS_OWNER, [source, bytes]);
+}
+
+const OWNER = columns("source text, tenant bytea");
+
+/** The newest or oldest events of owners. */
+function ofOwners(
+  conditions: Conditions,
+  owners: readonly Owner[],
+  { order = "newest", after, limit }: EventQuery,
+): void {
+  const isUp = order === "oldest";
+  const from = after === undefined ? "" : `and id ${isUp ? ">" : "<"} ${after}`;
+  const sorted = `order by id ${isUp ? "asc" : "desc"} limit ${limit + 1}`;
+  const text = `e.id = any(array(select id from ${unnested(OWNER, conditions.values.length)} as o (${columnNames(OWNER)})
+    cross join lateral (select id from {}.event where source = o.source and tenant = o.tenant ${from} ${sorted}) k ${sorted}))`;
+  const rows = owners.map(({ source, tenant }) => [source, tenant]);
+  conditions.addBound(transposed(OWNER, rows), text);
+}
+
+function addOwner(conditions: Conditions, { source, tenant }: EventQuery): void {
+  conditions.add(source, "e.source = ?::text");
+  conditions.add(tenant === undefined ? undefined : tenantBytes(tenant), "e.tenant = ?::bytea");
+}
+
+/** All filters except those of `addOwner()`. */
 function eventConditions(query: EventQuery): Conditions {
   const all = new Conditions();
   const bytes = (text: string | undefined) => (text === undefined ? undefined : textBytes(text));
@@ -144,11 +216,13 @@ function eventConditions(query: EventQuery): Conditions {
     query.states?.map((state) => STATE[state]),
     "e.state = any(?::smallint[])",
   );
+  all.add(bytes(query.eventType), "e.type = ?::bytea");
   all.add(query.outcome === undefined ? undefined : OUTCOME[query.outcome], "e.outcome = ?::smallint");
   all.add(query.late, "e.late = ?::boolean");
   all.add(query.conflict, "e.conflict = ?::boolean");
   all.add(query.errorCode === undefined ? undefined : plainText(query.errorCode), "e.error_code = ?::text");
-  all.add(bytes(query.messageId), OF_MESSAGE_OR_EVENT);
+  all.add(bytes(query.lane), "e.lane = any(array(select id from {}.lane where name = ?::bytea))");
+  all.add(query.id === undefined ? undefined : idBytes(query.id), "e.own_id = ?::bytea");
   all.add(bytes(query.externalReference), "l.reference = ?::bytea");
   all.add(bytes(query.peer), "l.peer = ?::bytea");
   all.add(query.acceptedFrom, "e.accepted >= ?::bigint");
@@ -170,32 +244,32 @@ export async function readQuarantinedRow(session: PgSession, id: number): Promis
   return row === undefined ? null : toQuarantine(row);
 }
 
-const SUMMARY = `select ${laneColumns("l")}, c.name as client_name, n.id as newest_id, k.name as newest_kind, n.seq as newest_seq,
-  n.accepted as newest_accepted, n.state as newest_state
-  from {}.lane l join {}.client c on c.id = l.client
-  cross join lateral (select id, kind, seq, accepted, state from {}.event where lane = l.id order by id desc limit 1) n
-  join {}.kind k on k.id = n.kind`;
+const SUMMARY = `select ${laneColumns("l")}, n.id as newest_id, n.type as newest_type, n.seq as newest_seq,
+  n.accepted as newest_accepted, n.state as newest_state, n.own_id as newest_own_id
+  from {}.lane l cross join lateral (select id, type, seq, accepted, state, own_id from {}.event where lane = l.id order by id desc limit 1) n`;
 
 interface SummaryRow extends PgLaneRow {
-  readonly client_name: Buffer;
   readonly newest_id: number;
-  readonly newest_kind: Buffer;
+  readonly newest_type: Buffer;
   readonly newest_seq: number;
   readonly newest_accepted: number;
   readonly newest_state: number;
+  readonly newest_own_id: Buffer | null;
 }
 
-/** Lanes per statement if their events are searched: over a whole large inbox, one statement would exceed the time limit. */
+/** Lanes per statement if many may be passed over: over a whole large inbox, one statement would exceed the time limit. */
 const SLICE = 100_000;
 const ENDS = "select coalesce(min(id), 0) as lowest, coalesce(max(id), -1) as highest from {}.lane";
 
 export async function findLaneRows(session: PgSession, query: LaneQuery): Promise<Page<LaneSummary>> {
   const { after = Number.MAX_SAFE_INTEGER, limit } = query;
-  const filters = await filtersOf(session, query);
+  const owners = await ownersOf(session, query);
+  if (owners?.length === 0) return { items: [], next: null };
+  const filters = filtersOf(query);
   const [ends] = await session.rows<{ lowest: number; highest: number }>("lane_ends", ENDS);
   const { lowest, highest } = ends ?? { lowest: 0, highest: -1 };
   const looksIntoEvents = query.without !== undefined || query.quietSince !== undefined;
-  const size = looksIntoEvents ? SLICE : Number.MAX_SAFE_INTEGER;
+  const size = looksIntoEvents || owners !== null ? SLICE : Number.MAX_SAFE_INTEGER;
   const rows: SummaryRow[] = [];
   for (let to = Math.min(highest, after - 1); to >= lowest && rows.length <= limit; to -= size) {
     const { where, values } = laneConditions([...filters, [to - size, "l.id > ?::bigint"], [to, "l.id <= ?::bigint"]]);
@@ -213,19 +287,16 @@ function laneConditions(filters: readonly Filter[]): Conditions {
   return all;
 }
 
-async function filtersOf(session: PgSession, query: LaneQuery): Promise<readonly Filter[]> {
-  const { statuses, tag, apiClientId, source, peer, without, quietSince } = query;
-  const ofSource = source === undefined ? undefined : await clientsOf(session, source);
-  const clients = apiClientId === undefined ? undefined : await idsOf(session, "client", [apiClientId]);
-  const kinds = without === undefined ? undefined : await idsOf(session, "kind", without);
+function filtersOf(query: LaneQuery): readonly Filter[] {
+  const { statuses, order, source, tenant, peer, without, quietSince } = query;
   return [
     [statuses?.map((status) => STATUS[status]), "l.status = any(?::smallint[])"],
-    [tag === undefined ? undefined : TAG[tag], "l.tag = ?::smallint"],
-    [clients, "l.client = any(?::int[])"],
-    [ofSource, OF_SOURCE],
+    [order === undefined ? undefined : orderCode(order), "l.ord = ?::smallint"],
+    [source, "l.source = ?::text"],
+    [tenant === undefined ? undefined : tenantBytes(tenant), "l.tenant = ?::bytea"],
     [typeof peer === "string" ? textBytes(peer) : undefined, "l.peer = ?::bytea"],
     [peer === null ? true : undefined, "(l.peer is null) = ?::boolean"],
-    [kinds, `not ${HAS("e.kind = any(?::int[])")}`],
+    [without?.map(textBytes), `not ${HAS("e.type = any(?::bytea[])")}`],
     // Pruned events may have been of any type.
     [without?.length ? true : undefined, `(l.cursor is null or ${HAS("e.seq = l.cursor")}) = ?::boolean`],
     [quietSince, `not ${HAS("e.accepted > ?::bigint")}`],
@@ -236,10 +307,11 @@ const HAS = (what: string): string => `exists (select 1 from {}.event e where e.
 
 function toSummary(row: SummaryRow): LaneSummary {
   return {
-    ...laneFacts(row, bytesText(row.client_name)),
+    ...laneFacts(row),
     newest: {
       id: row.newest_id,
-      eventType: bytesText(row.newest_kind),
+      ownId: row.newest_own_id && bytesId(row.newest_own_id),
+      eventType: bytesText(row.newest_type),
       sequence: row.newest_seq,
       acceptedAt: row.newest_accepted,
       state: stateWord(row.newest_state),

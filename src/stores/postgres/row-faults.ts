@@ -4,7 +4,7 @@ import type { Turn, TurnResult } from "../../inbox/store.ts";
 import { type Answered, runBatch } from "./batch.ts";
 import { sqlState } from "./failures.ts";
 import type { PgInbox } from "./open.ts";
-import type { PgClient, PgSession } from "./session.ts";
+import type { PgClient } from "./session.ts";
 
 interface Failed {
   readonly outcome: "failed";
@@ -40,12 +40,12 @@ export async function runBatchCarefully(inbox: PgInbox, turn: Turn<PgClient>, an
 }
 
 function run(inbox: PgInbox, turn: Turn<PgClient>, answered: Answered): Promise<TurnResult> {
-  return write(inbox, turn, (session, slot) => runBatch(inbox, session, turn, answered, slot));
+  return inbox.inTurn((session, slot) => runBatch(inbox, session, turn, answered, slot));
 }
 
 /** Runs everything except the commit. */
 async function rehearse(inbox: PgInbox, turn: Turn<PgClient>): Promise<void> {
-  const rehearsal = write(inbox, turn, async (session, slot) => {
+  const rehearsal = inbox.inTurn(async (session, slot) => {
     await runBatch(inbox, session, turn, new Map(), slot);
     await session.concluded();
     throw new Rehearsed();
@@ -53,15 +53,6 @@ async function rehearse(inbox: PgInbox, turn: Turn<PgClient>): Promise<void> {
   await rehearsal.catch((error: unknown) => {
     if (!(error instanceof Rehearsed)) throw error;
   });
-}
-
-async function write<T>(
-  inbox: PgInbox,
-  turn: Turn<PgClient>,
-  work: (session: PgSession, slot: number) => Promise<T>,
-): Promise<T> {
-  await inbox.enterNames(turn.accepts);
-  return inbox.inTurn(work);
 }
 
 /** Searches by halves: finding one bad row among 256 takes about 16 tries. */

@@ -10,11 +10,10 @@ import type {
   TransferredTotals,
 } from "../../inbox/record.ts";
 import { countIn, plainText, withinBytes, withoutLease } from "../../inbox/store-rules.ts";
-import { HELD, STATUS } from "../database.ts";
-import { columnNames, columns, nullableBytes, transposed, unnested, type Values } from "./encoding.ts";
+import { HELD, orderCode, STATUS } from "../database.ts";
+import { columnNames, columns, nullableBytes, tenantBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
-import { idsIn, keyOf, laneColumns, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
-import { areCurrent, type Names, type Naming } from "./names.ts";
+import { idsIn, laneColumns, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 import {
@@ -40,17 +39,12 @@ const SIZES = `select w.id, ((select coalesce(sum(octet_length(raw)), 0) from {}
     + (select coalesce(sum(octet_length(raw)), 0) from {}.conflict where event = any(w.events)))::bigint as bytes
   from (select id, array(select id from {}.event where lane = one.id) as events from unnest($1::bigint[]) as one (id)) as w`;
 
-export async function exportLaneRows(
-  session: PgSession,
-  names: Names,
-  after: number,
-  limit: number,
-): Promise<TransferredLane[]> {
+export async function exportLaneRows(session: PgSession, after: number, limit: number): Promise<TransferredLane[]> {
   const page = await session.rows<PgLaneRow>("export_lanes", LANES, [after, limit]);
   const sizes = await session.rows<{ id: number; bytes: number }>("export_sizes", SIZES, [idsIn(page)]);
   const sizeOf = new Map(sizes.map(({ id, bytes }) => [id, bytes]));
   const rows = withinBytes(page, ({ id }) => sizeOf.get(id) ?? 0);
-  const lanes = await readLanes(session, names, rows);
+  const lanes = await readLanes(session, rows);
   const events = lanes.flatMap((lane) => lane.events);
   const bodies = await readBodies(session, idsIn(events));
   const conflicts = await readConflicts(session, events);
@@ -79,7 +73,7 @@ async function readConflicts(session: PgSession, events: readonly LaneEvent[]) {
 }
 
 const TABLES = {
-  lane: columns(`id bigint, client int, tag smallint, message bytea, status smallint, ready_at bigint, cursor bigint,
+  lane: columns(`id bigint, name bytea, source text, tenant bytea, ord smallint, status smallint, ready_at bigint, cursor bigint,
     gap_since bigint, peer bytea, reference bytea`),
   event: WHOLE_EVENT,
   body: HEADED_BODY,
@@ -87,7 +81,7 @@ const TABLES = {
   gap: GAP,
   attempt: ATTEMPT,
   quarantine:
-    columns(`id bigint, digest bytea, reason text, slot text, signer text, scope text, state smallint, replayed_as bigint,
+    columns(`id bigint, digest bytea, reason text, slot text, signer text, source text, tenant bytea, scope text, state smallint, replayed_as bigint,
     signed bigint, accepted bigint, bytes int, trace text, raw bytea, head text, untimed boolean`),
   audit: columns("id bigint, at bigint, by text, act text, detail text"),
 } as const;
@@ -100,8 +94,6 @@ const INSERT = Object.fromEntries(
      on conflict do nothing returning ${own[0]?.[0]} as key`,
   ]),
 );
-/** Runs after the lanes and events are written: from then on no name is pruned before this transaction commits. */
-const CURRENT = `select ${areCurrent(1)}`;
 const KNOWN = "select id from {}.lane where id = any($1::bigint[])";
 /** One import at a time. */
 const LOCK = "select pg_advisory_xact_lock(hashtext('oncehook import {}'))";
@@ -117,7 +109,6 @@ const RAISE = `select setval('{}.lane_id', greatest((select last_value from {}.l
   setval(pg_get_serial_sequence('{}.audit', 'id'), (select coalesce(max(id), 0) + 1 from {}.audit), false)`;
 
 export async function importLaneRows(inbox: PgInbox, page: ImportPage): Promise<ImportAnswer> {
-  await inbox.during(() => inbox.enterNames(namedBy(page)));
   return inbox.transaction(async (session) => {
     await session.rows("import_lock", LOCK);
     const meta = await session.rows<{ key: string; value: string }>("import_meta", META);
@@ -131,10 +122,6 @@ export async function importLaneRows(inbox: PgInbox, page: ImportPage): Promise<
   });
 }
 
-function namedBy({ lanes }: ImportPage): Naming {
-  return lanes.flatMap(({ key, events }) => events.map(({ eventType }) => ({ lane: key, eventType })));
-}
-
 async function isEmpty(session: PgSession): Promise<boolean> {
   const [row] = await session.rows<{ empty: boolean }>("import_empty", EMPTY);
   return row?.empty === true;
@@ -142,13 +129,11 @@ async function isEmpty(session: PgSession): Promise<boolean> {
 
 async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage): Promise<void> {
   const sheet = new TallySheet(inbox.instance);
-  const names = inbox.names.on(session);
-  await names.find(session, namedBy(page));
   const there = await session.rows<{ id: number }>("import_known", KNOWN, [idsIn(page.lanes)]);
   const known = new Set(idsIn(there));
   // A lane that exists was imported completely by an earlier call.
   const lanes = page.lanes.filter(({ id }) => !known.has(id));
-  await importLanes(session, names, lanes);
+  await importLanes(session, lanes);
   for (const { events, status } of lanes) {
     sheet.gauge("pending", countIn(events, "pending"));
     sheet.gauge("dead", countIn(events, "dead"));
@@ -161,18 +146,17 @@ async function importRows(inbox: PgInbox, session: PgSession, page: ImportPage):
   await sheet.write(session);
 }
 
-async function importLanes(session: PgSession, names: Names, lanes: readonly TransferredLane[]): Promise<void> {
+async function importLanes(session: PgSession, lanes: readonly TransferredLane[]): Promise<void> {
   const events = lanes.flatMap(({ events }) => events);
   const tables: readonly (readonly [Table, readonly Values[]])[] = [
-    ["lane", lanes.map((lane) => laneValues(names, lane))],
-    ["event", lanes.flatMap(({ id, events }) => events.map((event) => eventValues(names, event, id)))],
+    ["lane", lanes.map(laneValues)],
+    ["event", lanes.flatMap((lane) => lane.events.map((event) => eventValues(event, lane)))],
     ["body", events.flatMap(({ id, raw, head }) => (raw === null ? [] : [[id, asBuffer(raw), head]]))],
     ["conflict", events.flatMap(conflictValues)],
     ["gap", lanes.flatMap(({ id, gaps }) => gaps.map((gap) => [id, gap.from, gap.to, gap.skippedAt, gap.filledAt]))],
     ["attempt", lanes.flatMap(({ attempts }) => attempts.map(attemptValues))],
   ];
   for (const [table, rows] of tables) await insert(session, table, rows);
-  if (events.length > 0) await session.rows("import_names", CURRENT, [names.pruned]);
 }
 
 /** Inserts the rows that do not exist. Returns the first column of those. */
@@ -183,16 +167,21 @@ async function insert(session: PgSession, table: Table, rows: readonly Values[])
   return new Set(inserted.map(({ key }) => key));
 }
 
-function laneValues(names: Names, lane: TransferredLane): Values {
+function laneValues(lane: TransferredLane): Values {
   const { id, key, status, readyAt, cursor, gapSince, peer, externalReference } = lane;
-  const { client, tag, message } = keyOf(names, key);
   const named = [nullableBytes(peer), nullableBytes(externalReference)];
-  return [id, client, tag, message, STATUS[status], readyAt, cursor, gapSince, ...named];
+  const { source, tenant, name, order } = key;
+  const names = [nullableBytes(name), source, tenantBytes(tenant), orderCode(order)];
+  return [id, ...names, STATUS[status], readyAt, cursor, gapSince, ...named];
 }
 
-function eventValues(names: Names, event: TransferredEvent, lane: number): Values {
+function eventValues(event: TransferredEvent, lane: TransferredLane): Values {
   const facts = { ...event, hasBody: event.raw !== null };
-  return [...fixedValues(names, facts, lane), ...changingValues(facts), ...(sourceValues(facts) ?? [null, null])];
+  return [
+    ...fixedValues(facts, lane),
+    ...changingValues(facts),
+    ...(sourceValues(facts, lane.key) ?? [null, null, null]),
+  ];
 }
 
 function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
@@ -205,7 +194,8 @@ async function importQuarantined(session: PgSession, sheet: TallySheet, { quaran
   const rows = quarantined.map((row) => {
     const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
     const body = raw === null ? null : asBuffer(raw);
-    const source = [asBuffer(digest), reason, slot, signer, scope, HELD[state], replayedAs];
+    const owner = [row.source, tenantBytes(row.tenant)];
+    const source = [asBuffer(digest), reason, slot, signer, ...owner, scope, HELD[state], replayedAs];
     return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body, head, row.untimed ? true : null];
   });
   const taken = await insert(session, "quarantine", rows);

@@ -1,21 +1,21 @@
 /** The lanes of one transaction: locked and read, changed by the rules, and written as one statement. */
-import { type LaneEvent, type LaneState, LoadedLanes, newLane } from "../../inbox/lane-state.ts";
-import type { EventId, LaneKey, NewEvent } from "../../inbox/record.ts";
-import { STATE, STATUS } from "../database.ts";
-import { nullableBytes, type Values } from "./encoding.ts";
+
+import { eventRefText, isNamed, laneKeyText, type NamedLaneKey } from "../../inbox/lane-key.ts";
+import { knownInLane, type LaneEvent, type LaneState, LoadedLanes, newLane } from "../../inbox/lane-state.ts";
+import type { EventId, NewEvent } from "../../inbox/record.ts";
+import { orderCode, STATE, STATUS } from "../database.ts";
+import { nullableBytes, tenantBytes, type Values } from "./encoding.ts";
 import { SHARED, TallySheet } from "./instances.ts";
 import {
+  type Expectation,
   type Expected,
-  type Key,
-  keyOf,
-  keyText,
+  keyOfRow,
   lockLanes,
   type Numbers,
   numberAt,
   type PgLaneRow,
   readLanes,
 } from "./lanes.ts";
-import type { Names } from "./names.ts";
 import type { PgInbox } from "./open.ts";
 import type { PgSession } from "./session.ts";
 import {
@@ -23,20 +23,14 @@ import {
   asBuffer,
   attemptValues,
   changingValues,
+  EventAppeared,
   fixedValues,
   flushStatement,
+  isEventTaken,
   isLaneNotMade,
   LaneAppeared,
   sourceValues,
 } from "./statements.ts";
-
-/** A lane to lock or create, by the key of the database and that of the store contract. */
-export interface WantedLane {
-  readonly key: Key;
-  readonly lane: LaneKey;
-  /** What comes into it. */
-  readonly event: Expected;
-}
 
 /** The rows of events to write: new ones as `NEW_EVENT` and as `WHOLE_EVENT`, and changed ones. */
 type EventRows = Readonly<Record<"newEvents" | "ofSources" | "events", Values[]>>;
@@ -44,13 +38,16 @@ type EventRows = Readonly<Record<"newEvents" | "ofSources" | "events", Values[]>
 export class Workspace {
   readonly inbox: PgInbox;
   readonly session: PgSession;
-  readonly names: Names;
   /** Decides about the lanes; `flush()` writes what changed. */
   readonly loaded: LoadedLanes;
   readonly sheet: TallySheet;
   readonly byId = new Map<number, LaneState>();
-  readonly byKey = new Map<string, LaneState>();
-  readonly #missing = new Map<string, WantedLane>();
+  /** Lanes with a name, as they were locked or created for events that come. */
+  readonly #byKey = new Map<string, LaneState>();
+  readonly #byOwnId = new Map<string, LaneEvent>();
+  /** Numbers for lanes that have to be created. */
+  #numbers: readonly number[] = [];
+  #made = 0;
   /** The values of each lane as it was read; null for a lane that is not stored yet. */
   readonly #lanes = new Map<LaneState, Values | null>();
   readonly #events = new Map<LaneEvent, Values>();
@@ -62,18 +59,17 @@ export class Workspace {
   readonly #conflicts: Values[] = [];
 
   /** @param slot - the row of the instance's counters */
-  constructor(inbox: PgInbox, session: PgSession, names: Names, now: number, slot: number) {
+  constructor(inbox: PgInbox, session: PgSession, now: number, slot: number) {
     this.inbox = inbox;
     this.session = session;
-    this.names = names;
     this.sheet = new TallySheet(inbox.instance, slot);
     const { firstSequence } = inbox.rules;
     this.loaded = new LoadedLanes({ now, firstSequence, holder: inbox.instance, tally: this.sheet });
   }
 
-  /** Locks and reads lanes by id and by key. Missing lanes of `wanted` are created by `enter()`. */
-  async lock(ids: readonly number[], wanted: readonly WantedLane[]): Promise<void> {
-    await this.take(wanted, await lockWanted(this.session, ids, wanted));
+  /** Locks and reads lanes by id, and those of events that come. */
+  async lock(ids: readonly number[], events: readonly Expected[]): Promise<void> {
+    await this.take(events, await lockWanted(this.session, ids, events));
   }
 
   /** Locks lanes and reads all of their events, for an operator's act on any of them. */
@@ -82,55 +78,78 @@ export class Workspace {
   }
 
   /**
-   * Reads the lanes that `lockWanted` has locked, notes which wanted lanes do not exist, and reads other locked lanes. A wanted lane that
-   * appears only among the others was created meanwhile. It makes the transaction run again, because the numbers that were taken for its
-   * events are too low.
+   * Reads the lanes that `lockWanted` has locked, and other locked lanes. A lane of an event that comes, and that is only among the others, was
+   * created meanwhile. Then `flush()` cannot create it, and the transaction runs again, because the numbers that were taken for its events are
+   * too low.
    */
   async take(
-    wanted: readonly WantedLane[],
+    events: readonly Expected[],
     locked: readonly PgLaneRow[],
     others: readonly PgLaneRow[] = [],
   ): Promise<void> {
-    for (const lane of wanted) this.#missing.set(keyText(lane.key), lane);
-    for (const row of locked) this.#missing.delete(keyText(row));
-    const expected = new Map<number, Expected[]>();
-    const idOf = new Map(locked.map((row) => [keyText(row), row.id]));
-    for (const { key, event } of wanted) {
-      const id = idOf.get(keyText(key));
-      if (id !== undefined) expected.set(id, [...(expected.get(id) ?? []), event]);
+    const idOf = new Map<string, number>();
+    for (const row of locked) {
+      const key = keyOfRow(row);
+      if (isNamed(key)) idOf.set(laneKeyText(key), row.id);
     }
-    await this.#read([...locked, ...others], expected);
+    const byLane = new Map<number, Expected[]>();
+    for (const event of events) {
+      const id = isNamed(event.lane) ? idOf.get(laneKeyText(event.lane)) : undefined;
+      if (id !== undefined) byLane.set(id, [...(byLane.get(id) ?? []), event]);
+    }
+    await this.#read([...locked, ...others], { events, byLane });
+    for (const [key, id] of idOf) {
+      const lane = this.byId.get(id);
+      if (lane !== undefined) this.#byKey.set(key, lane);
+    }
   }
 
-  /** Creates the missing lanes with the given numbers. `flush()` writes them. */
+  /** Takes numbers for lanes that `laneOf()` creates. */
   enter({ lanes }: Pick<Numbers, "lanes">): void {
-    // In the order of arrival, which decides the order of claims among lanes that are due at the same time.
-    for (const [index, wanted] of [...this.#missing.values()].entries()) {
-      const lane = newLane(numberAt(lanes, index), wanted.lane);
-      this.#lanes.set(lane, null);
-      this.byId.set(lane.id, lane);
-      this.byKey.set(keyText(wanted.key), lane);
-    }
-    this.#missing.clear();
+    this.#numbers = lanes;
+  }
+
+  /** The event that this is a delivery of, if it is known. */
+  known(incoming: NewEvent): LaneEvent | undefined {
+    const { lane, ownId } = incoming;
+    if (ownId !== undefined) return this.#byOwnId.get(eventRefText({ ...lane, id: ownId }));
+    return isNamed(lane) ? knownInLane(this.#byKey.get(laneKeyText(lane)), incoming) : undefined;
+  }
+
+  /** The lane of an event that is not known. Creates it if there is none; `flush()` writes it. */
+  laneOf({ lane: key }: NewEvent): LaneState {
+    const name = isNamed(key) ? laneKeyText(key) : null;
+    const known = name === null ? undefined : this.#byKey.get(name);
+    if (known !== undefined) return known;
+    const lane = newLane(numberAt(this.#numbers, this.#made++), key);
+    this.#lanes.set(lane, null);
+    this.byId.set(lane.id, lane);
+    if (name !== null) this.#byKey.set(name, lane);
+    return lane;
   }
 
   /** Reads the lanes of rows that this transaction has locked, and remembers their values before any decision about them. */
   add(rows: readonly PgLaneRow[]): Promise<void> {
-    return this.#read(rows, new Map());
+    return this.#read(rows, NOTHING_COMES);
   }
 
-  async #read(rows: readonly PgLaneRow[], expected: Parameters<typeof readLanes>[3]): Promise<void> {
+  /** Enters an event under the id that its source gives it. */
+  identify(event: LaneEvent): void {
+    const { ownId: id, lane } = event;
+    if (id !== null) this.#byOwnId.set(eventRefText({ ...lane.key, id }), event);
+  }
+
+  async #read(rows: readonly PgLaneRow[], expected: Expectation | null): Promise<void> {
     if (rows.length === 0) return;
-    for (const lane of await readLanes(this.session, this.names, rows, expected)) {
-      for (const event of lane.events) this.#events.set(event, changingValues(event));
+    for (const lane of await readLanes(this.session, rows, expected)) {
+      for (const event of lane.events) {
+        this.#events.set(event, changingValues(event));
+        this.identify(event);
+      }
       this.#lanes.set(lane, this.#laneValues(lane));
       if (lane.leased !== null) this.#leased.add(lane.leased);
       for (const gap of lane.gaps) this.#gaps.set(gap, gap.filledAt);
       this.byId.set(lane.id, lane);
-    }
-    for (const row of rows) {
-      const lane = this.byId.get(row.id);
-      if (lane !== undefined) this.byKey.set(keyText(row), lane);
     }
   }
 
@@ -154,6 +173,7 @@ export class Workspace {
    * Resolves with the number of the transaction, or null when nothing changed.
    *
    * @throws LaneAppeared when another transaction has created a lane that is new to this one
+   * @throws EventAppeared when another transaction has accepted an event that is new to this one
    */
   async flush(): Promise<string | null> {
     const { newLanes, newEvents, ofSources, events, lanes, gaps, attempts } = this.#changes();
@@ -170,14 +190,15 @@ export class Workspace {
       ofSources,
     ];
     if (rows.every(({ length }) => length === 0) && this.sheet.isBlank) return null;
-    const { name, text, values, writesNames } = flushStatement(rows);
-    const parameters = [...values, ...this.sheet.values(), ...(writesNames ? [this.names.pruned] : [])];
+    const { name, text, values } = flushStatement(rows);
+    const parameters = [...values, ...this.sheet.values()];
     try {
       const [row] = await this.session.rows<{ number: string }>(name, text, parameters);
       for (const { status, readyAt } of this.byId.values())
         if (status === "ready" && readyAt !== null) this.inbox.cursors.due.lowerTo(readyAt);
       return row?.number ?? null;
     } catch (error) {
+      if (isEventTaken(error)) throw new EventAppeared(error);
       throw newLanes.length > 0 && isLaneNotMade(error) ? new LaneAppeared(newLanes) : error;
     }
   }
@@ -204,8 +225,8 @@ export class Workspace {
   }
 
   #newLane(lane: LaneState): Values {
-    const { client, tag, message } = keyOf(this.names, lane.key);
-    return [lane.id, client, tag, message, ...this.#laneValues(lane)];
+    const { source, tenant, name, order } = lane.key;
+    return [lane.id, nullableBytes(name), source, tenantBytes(tenant), orderCode(order), ...this.#laneValues(lane)];
   }
 
   /** Rounds the due time: waits of the application may have fractions of a millisecond, which an integer column refuses. */
@@ -232,8 +253,8 @@ export class Workspace {
     this.sheet.gauge("pending", Number(now[0] === STATE.pending) - Number(was === STATE.pending));
     this.sheet.gauge("dead", Number(now[0] === STATE.dead) - Number(was === STATE.dead));
     if (before === undefined) {
-      const values = [...fixedValues(this.names, event, event.lane.id), ...now];
-      const rest = sourceValues(event);
+      const values = [...fixedValues(event, event.lane), ...now];
+      const rest = sourceValues(event, event.lane.key);
       if (rest === null) newEvents.push(values);
       else ofSources.push([...values, ...rest]);
     } else if (this.#isToWrite(event, before, now)) events.push([event.id, ...now]);
@@ -246,23 +267,25 @@ export class Workspace {
   }
 }
 
-/** Locks the lanes that exist, by id and by key. */
+/** Locks the lanes that exist: by id, and those of events that come. */
 export async function lockWanted(
   session: PgSession,
   ids: readonly number[],
-  wanted: readonly WantedLane[],
+  events: readonly Expected[],
 ): Promise<readonly PgLaneRow[]> {
-  if (ids.length + wanted.length === 0) return [];
-  const keys = new Map(wanted.map(({ key }) => [keyText(key), key]));
-  return lockLanes(session, [...new Set(ids)], [...keys.values()]);
+  if (ids.length + events.length === 0) return [];
+  const keys = new Map<string, NamedLaneKey>();
+  for (const { lane } of events) if (isNamed(lane)) keys.set(laneKeyText(lane), lane);
+  return lockLanes(session, [...new Set(ids)], [...keys.values()], events);
 }
 
 /** @param slot - the row of the instance's counters */
 export async function openWorkspace(inbox: PgInbox, session: PgSession, slot = SHARED): Promise<Workspace> {
   const now = await inbox.timeToWrite(session);
-  return new Workspace(inbox, session, inbox.names.on(session), now, slot);
+  return new Workspace(inbox, session, now, slot);
 }
 
+const NOTHING_COMES: Expectation = { events: [], byLane: new Map() };
 const NO_LEASE: Values = [null, null, null];
 
 function same(a: Values, b: Values): boolean {

@@ -1,9 +1,8 @@
 /** One write transaction of the core's: settles, due lanes, then what is accepted. */
 
 import { type Arrival, acceptedAs, countDuplicates, leaseOf, repeatsWith } from "../../inbox/lane.ts";
-import { isOfSource } from "../../inbox/lane-key.ts";
 import { laneIsDue } from "../../inbox/lane-port.ts";
-import type { EventId, LaneId, NewEvent, NewQuarantine } from "../../inbox/record.ts";
+import type { EventId, NewEvent, NewQuarantine } from "../../inbox/record.ts";
 import type {
   Acceptance,
   ClaimRequest,
@@ -17,7 +16,7 @@ import type {
 } from "../../inbox/store.ts";
 import { bodiesGivingWay, isConflict } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { KEEP, OUTCOME, STATE, STATUS, stateWord, TAG } from "../database.ts";
+import { idValue, KEEP, OUTCOME, orderCode, STATE, STATUS, stateWord, tenantText } from "../database.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
 import { EffectAborted, isFull, isRowFault, storeFull } from "./failures.ts";
 import {
@@ -149,8 +148,6 @@ function acceptCarefully(work: Work, mode: AcceptMode, store: () => Acceptance):
     if (!isRowFault(error) || !work.db.inTransaction) throw error;
     work.sql.rollbackTo.run();
     work.ledger.restore(ledger);
-    work.facts.clients.rolledBack();
-    work.facts.kinds.rolledBack();
     leases.length = leased;
     untaken.length = ended;
     mode.claimed.bytes = bytes;
@@ -181,7 +178,7 @@ const NOTHING = { rows: 0, bytes: 0 };
 
 function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { sql, ledger, now } = work;
-  const { reason, slot, signer, scope, signedAt, untimed, digest, raw, trace, head = null } = incoming;
+  const { reason, slot, signer, source, scope, signedAt, untimed, digest, raw, trace, head = null } = incoming;
   if (!untimed) ledger.signed(signedAt);
   if (sql.quarantineKnown.get(digest) !== undefined) return "duplicate";
   const held = sql.quarantineHeld.get(signer) ?? NOTHING;
@@ -194,7 +191,8 @@ function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota)
     ledger.gauge("held_bytes", -row.bytes);
   }
   const kept = [raw.byteLength, trace, raw, head, untimed ? 1 : null];
-  sql.insertQuarantine.run(digest, reason, slot, signer, scope, signedAt, now, ...kept);
+  const owner = [source, tenantText(incoming.tenant), scope];
+  sql.insertQuarantine.run(digest, reason, slot, signer, ...owner, signedAt, now, ...kept);
   ledger.count("quarantined");
   ledger.gauge("held");
   ledger.gauge("held_bytes", raw.byteLength);
@@ -301,42 +299,35 @@ export interface Placed {
   readonly incoming: NewEvent;
   readonly lane: SqliteLane;
   readonly isNew: boolean;
-  /** The event that it repeats, of another source. */
-  readonly first: KnownRow | undefined;
-  readonly kind: number;
   readonly arrival: Arrival;
 }
 
-/** Stores an event unless its identity is known, and arms its lane. `index` is its place in the turn. */
+/** Stores an event unless it is known, and arms its lane. `index` is its place in the turn. */
 export function accept(lanes: SqliteLanes, incoming: NewEvent, index: number | null, mode: AcceptMode): Acceptance {
+  const first = knownById(lanes.work, incoming);
+  if (first !== undefined) return countDuplicate(lanes, incoming, first);
   const placed = place(lanes, incoming);
-  if (placed.first !== undefined) return countDuplicate(lanes, placed);
   const isAlone = placed.lane.status === "idle" && placed.arrival.state === "pending";
   return isAlone ? acceptAlone(lanes, placed, index, mode) : acceptByRules(lanes, placed, mode);
 }
 
 export function place(lanes: SqliteLanes, incoming: NewEvent): Placed {
   const { work, rules, tally } = lanes;
-  const { apiClientId, tag, messageId } = incoming.lane;
-  const client = work.facts.clients.id(work.clientTable, apiClientId);
-  const known = work.sql.laneByKey.get(client, TAG[tag], messageId);
-  // An unsigned header may give a repeat any type: no name is stored for it.
-  const first = known !== undefined && isOfSource(tag) ? firstIn(work, known.id, incoming) : undefined;
-  const kind = first !== undefined ? 0 : work.facts.kinds.id(work.kindTable, incoming.eventType);
-  const lane = toLane(known ?? newLane(tally.peek("next_lane"), TAG[tag]), { client, message: messageId });
+  const { source, name, order } = incoming.lane;
+  const [tenant, ord] = [tenantText(incoming.lane.tenant), orderCode(order)];
+  const known = name === null ? undefined : work.sql.laneByKey.get(name, source, tenant, ord);
+  const lane = toLane(known ?? newLane(tally.peek("next_lane"), ord), { name, source, tenant });
   return {
     incoming,
     lane,
     isNew: known === undefined,
-    first,
-    kind,
     arrival: rules.arrivalOf(lane, incoming, tally.peek("next_event")),
   };
 }
 
-/** The event of another source that has this identity. */
-function firstIn({ sql }: Work, lane: LaneId, { identity }: NewEvent): KnownRow | undefined {
-  return identity === undefined ? sql.single.get(lane) : sql.identified.get(lane, identity);
+/** The event with the id that the source gives this one. */
+function knownById({ sql }: Work, { lane, ownId }: NewEvent): KnownRow | undefined {
+  return ownId === undefined ? undefined : sql.knownById.get(idValue(ownId), lane.source, tenantText(lane.tenant));
 }
 
 /**
@@ -351,15 +342,15 @@ export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | 
   const claim = arming.status === "ready" && hasRoom(mode) ? mode.claim : null;
   if (claim !== null && !claim.takes(incoming.lane, incoming.eventType, arrival.below))
     return acceptByRules(lanes, placed, mode);
-  if (!insertEvent(lanes, placed, claim !== null)) return countDuplicate(lanes, placed);
+  if (!insertEvent(lanes, placed, claim !== null)) return countRepeat(lanes, placed);
   let gapBegins = false;
   if (arming.status === "ready" && claim !== null) {
     lane.gapSince = arming.gapSince;
     event.attempts++;
-    const { lane: key, identity = null, eventType, signedAt, trace, raw, head = null } = incoming;
+    const { lane: key, ownId = null, eventType, signedAt, trace, raw, head = null } = incoming;
     const leased = rules.lease(lane, event, arming.missing, claim.leaseMs);
     mode.claimed.bytes += raw.byteLength;
-    mode.claimed.leases.push(leaseOf(lane, leased, { key, identity, eventType, signedAt, trace, raw, head }, index));
+    mode.claimed.leases.push(leaseOf(lane, leased, { key, ownId, eventType, signedAt, trace, raw, head }, index));
   } else gapBegins = rules.apply(lane, arming);
   if (arrival.below) lane.below = 1;
   storeLane(lanes, placed);
@@ -370,7 +361,7 @@ export function acceptAlone(lanes: SqliteLanes, placed: Placed, index: number | 
 export function acceptByRules(lanes: SqliteLanes, placed: Placed, mode: AcceptMode): Acceptance {
   const { lane, arrival } = placed;
   const event = newEntry(lanes, placed);
-  if (!insertEvent(lanes, placed, false)) return countDuplicate(lanes, placed);
+  if (!insertEvent(lanes, placed, false)) return countRepeat(lanes, placed);
   storeLane(lanes, placed);
   // The cursor may pass a pending event, such as one that is retried.
   if (arrival.state === "done" || arrival.below) lane.below = 1;
@@ -392,17 +383,19 @@ function accepted(lanes: SqliteLanes, placed: Placed, event: EventId, gapBegins:
   return gapBegins ? { ...acceptance, gapBegins } : acceptance;
 }
 
-/** False when its identity is known already; then nothing was written. */
+/** False when the event is known already; then nothing was written. */
 function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased: boolean): boolean {
-  const { incoming, lane, kind, arrival } = placed;
-  const { identity = null, gapWaitMs, occurredAt, signedAt, untimed, digest, trace, raw, head } = incoming;
+  const { incoming, lane, arrival } = placed;
+  const { ownId, eventType, gapWaitMs, occurredAt, signedAt, untimed, digest, trace, raw, head } = incoming;
   const isPending = arrival.state === "pending";
   const id = tally.peek("next_event");
   const { changes } = work.sql.insertEvent.run(
     id,
     lane.id,
     arrival.sequence,
-    kind,
+    eventType,
+    lane.source,
+    lane.tenant,
     STATE[arrival.state],
     isPending ? null : KEEP.other,
     isPending ? null : now,
@@ -416,7 +409,7 @@ function insertEvent({ work, now, tally }: SqliteLanes, placed: Placed, isLeased
     digest,
     trace,
     untimed ? 1 : null,
-    identity,
+    ownId === undefined ? null : idValue(ownId),
   );
   if (changes === 0) return false;
   tally.take("next_event");
@@ -438,13 +431,14 @@ function storeLane(lanes: SqliteLanes, { incoming, lane, isNew }: Placed): void 
     }
     return;
   }
-  const { id, client, tag, message, readyAt, cursor, gapSince, token, holder, leased } = lane;
+  const { id, name, source, tenant, ord, readyAt, cursor, gapSince, token, holder, leased } = lane;
   lanes.tally.take("next_lane");
   sql.insertLane.run(
     id,
-    client,
-    tag,
-    message,
+    name,
+    source,
+    tenant,
+    ord,
     STATUS[lane.status],
     readyAt,
     cursor,
@@ -457,16 +451,21 @@ function storeLane(lanes: SqliteLanes, { incoming, lane, isNew }: Placed): void 
   );
 }
 
-function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kind, ...placed }: Placed): Acceptance {
-  const { sql } = work;
-  const { sequence, signedAt, digest, raw } = incoming;
-  const first = placed.first ?? sql.known.get(lane.id, sequence, kind);
+/** A repeat by sequence: the row itself was refused. */
+function countRepeat(lanes: SqliteLanes, { incoming, lane, arrival }: Placed): Acceptance {
+  const first = lanes.work.sql.known.get(lane.id, arrival.sequence, incoming.eventType);
   if (first === undefined) throw new RangeError("An event was refused as known, but is not there.");
+  return countDuplicate(lanes, incoming, first);
+}
+
+function countDuplicate({ work, tally, now }: SqliteLanes, incoming: NewEvent, first: KnownRow): Acceptance {
+  const { sql } = work;
+  const { signedAt, digest, raw } = incoming;
   const body = first.digest.equals(digest) ? undefined : sql.body.get(first.id);
   const conflict = isConflict(incoming, first.digest, body);
   const repeats = repeatsWith(incoming);
   sql.countDuplicates.run(repeats.count, first.id);
-  countDuplicates(tally, first, repeats);
+  countDuplicates(tally, first, repeats, incoming.lane.order);
   if (conflict) {
     tally.count("conflicts");
     if (first.conflict === 0) {
@@ -478,25 +477,22 @@ function countDuplicate({ work, tally, now }: SqliteLanes, { incoming, lane, kin
   return {
     outcome: "duplicate",
     event: first.id,
-    lane: lane.id,
+    lane: first.lane,
     state,
     digest: first.digest,
     signedAt: first.signedAt,
     conflict,
-    ...(first.reference !== undefined && { reference: first.reference }),
+    reference: first.reference,
   };
 }
 
-function newEntry(
-  { tally, now }: SqliteLanes,
-  { incoming, kind, arrival: { sequence, late, state } }: Placed,
-): SqliteEntry {
-  const { gapWaitMs, occurredAt } = incoming;
+function newEntry({ tally, now }: SqliteLanes, { incoming, arrival: { sequence, late, state } }: Placed): SqliteEntry {
+  const { eventType: type, gapWaitMs, occurredAt } = incoming;
   const finishedAt = state === "pending" ? null : now;
   return {
     id: tally.peek("next_event"),
     sequence,
-    kind,
+    type,
     late,
     forced: false,
     gapWaitMs,
@@ -509,10 +505,10 @@ function newEntry(
   };
 }
 
-function newLane(id: number, tag: number): LaneRow {
+function newLane(id: number, ord: number): LaneRow {
   return {
     id,
-    tag,
+    ord,
     status: STATUS.idle,
     readyAt: null,
     cursor: null,

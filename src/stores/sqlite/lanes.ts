@@ -3,7 +3,7 @@
 import { SetupError } from "../../errors.ts";
 import { FRESH_MS, type Missing, PLACES, TOO_FAR_AHEAD_MS } from "../../inbox/gap.ts";
 import { LaneRules, leaseOf, untakenOf } from "../../inbox/lane.ts";
-import type { LaneKey, LaneOrder } from "../../inbox/lane-key.ts";
+import type { LaneOrder } from "../../inbox/lane-key.ts";
 import { type Heads, isFresh, type Lane, type LaneEntry, type LanePort, laneIsDue } from "../../inbox/lane-port.ts";
 import type { Mutable } from "../../inbox/lane-state.ts";
 import type { EventId, EventRecord, EventState, LaneId, Outcome } from "../../inbox/record.ts";
@@ -20,17 +20,17 @@ import type {
 import { refuseUnrun, refuseUnwaited, roomLeft } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 import {
+  idText,
   KEEP,
   keepOf,
-  ORDER_OF_TAG,
+  ORDER,
   OUTCOME,
+  orderWord,
   STATE,
   STATUS,
   stateWord,
   statusWord,
-  TAG,
-  TAGS_OF_SOURCES,
-  tagWord,
+  tenantOf,
 } from "../database.ts";
 import { effectEndedTransaction } from "./effect-connection.ts";
 import { EffectAborted, metLock } from "./failures.ts";
@@ -44,7 +44,6 @@ import {
   type KeyedLaneRow,
   LANES_PER_PAGE,
   type LaneRow,
-  type SourceRow,
 } from "./statements.ts";
 import type { Ledger, Work } from "./transaction.ts";
 
@@ -128,30 +127,22 @@ export function claimLane(lanes: SqliteLanes, lane: SqliteLane, request: ClaimRe
   if (claim === null) return;
   const { sql } = lanes.work;
   const { event } = claim;
-  const names = lanes.names(lane, event);
-  const { key, eventType } = names;
-  if (claim.kind === "untaken") return void claimed.untaken.push(untakenOf(lane, claim, names));
+  const { key, eventType } = lanes.names(lane, event);
   const rest = sql.claimed.get(event.id);
   if (rest === undefined) throw new RangeError("An event was claimed, but is not there.");
+  const { signedAt, trace, head } = rest;
+  const ownId = idText(rest.ownId);
+  if (claim.kind === "untaken") return void claimed.untaken.push(untakenOf(lane, claim, { key, ownId, eventType }));
   claimed.bytes += rest.raw?.byteLength ?? 0;
   if (claim.kind === "retired") {
     const row = sql.event.get(event.id);
-    const { head } = ofSource(lanes, lane, event.id);
     if (row !== undefined)
-      claimed.retired.push(toEvent({ ...row, ...key, tag: lane.tag, eventType, raw: rest.raw, head }));
+      claimed.retired.push(toEvent({ ...row, name: lane.name, ord: lane.ord, raw: rest.raw, head }));
     return;
   }
-  const { signedAt, trace } = rest;
-  const { identity, head } = ofSource(lanes, lane, event.id);
   // A pending event always has its body: pruning and erasing finish it first.
   const raw = rest.raw ?? new Uint8Array();
-  claimed.leases.push(leaseOf(lane, claim, { key, identity, eventType, signedAt, trace, raw, head }, null));
-}
-
-const OF_SERVICE: SourceRow = { identity: null, head: null };
-
-function ofSource({ work }: SqliteLanes, { tag }: SqliteLane, event: EventId): SourceRow {
-  return TAGS_OF_SOURCES.includes(tag) ? (work.sql.ofSource.get(event) ?? OF_SERVICE) : OF_SERVICE;
+  claimed.leases.push(leaseOf(lane, claim, { key, ownId, eventType, signedAt, trace, raw, head }, null));
 }
 
 // Ends leases, each only while it is still held; effects commit with the completion of their event.
@@ -273,9 +264,10 @@ function otherConnection(cause: unknown): SetupError {
 
 /** A lane's row as the rules change it. */
 export interface SqliteLane extends Lane {
-  readonly client: number;
-  readonly tag: number;
-  readonly message: string;
+  readonly name: string | null;
+  readonly source: string;
+  readonly tenant: string;
+  readonly ord: number;
   /** 1 while its number or its reference is not known. */
   readonly bare: number;
   /** See the schema. */
@@ -286,8 +278,7 @@ export interface SqliteLane extends Lane {
 
 /** An event's row as far as the rules read it. */
 export interface SqliteEntry extends Mutable<LaneEntry> {
-  /** The number of its type. */
-  readonly kind: number;
+  readonly type: string;
 }
 
 /** The lanes of one transaction. */
@@ -312,8 +303,8 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
     return row === undefined ? undefined : toLane(row, row);
   }
 
-  order({ tag }: SqliteLane): LaneOrder | null {
-    return ORDER_OF_TAG[tag] ?? null;
+  order({ ord }: SqliteLane): LaneOrder | null {
+    return orderWord(ord);
   }
 
   /** Looks below the cursor only while something may be there. */
@@ -330,13 +321,8 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
     return { head: lowest ?? toHead(sql.head.get(id, cursor)), late };
   }
 
-  names({ client, tag, message }: SqliteLane, { kind }: SqliteEntry): { key: LaneKey; eventType: string } {
-    const { facts, clientTable, kindTable } = this.work;
-    const apiClientId = facts.clients.name(clientTable, client);
-    return {
-      key: { apiClientId, tag: tagWord(tag), messageId: message },
-      eventType: facts.kinds.name(kindTable, kind),
-    };
+  names({ name, source, tenant, ord }: SqliteLane, { type }: SqliteEntry) {
+    return { key: { source, tenant: tenantOf(tenant), name, order: orderWord(ord) }, eventType: type };
   }
 
   event(_lane: SqliteLane, id: EventId): SqliteEntry | null {
@@ -350,7 +336,7 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
 
   /** A lane without a cursor has no gap: the first gap comes with the first lease. */
   gapEndingAt(lane: SqliteLane, sequence: number): Missing | null {
-    if (lane.tag !== TAG.outbound || lane.cursor === null) return null;
+    if (lane.ord !== ORDER.sequence || lane.cursor === null) return null;
     return this.work.sql.gapBefore.get(lane.id, sequence) ?? null;
   }
 
@@ -476,21 +462,40 @@ const DISCARD_PENDING = `update oncehook_event set state = ?, keep = ?, finished
 const ERASE_ERRORS = `update oncehook_event set error = null, keep = iif(state = 2, keep, ?) where id ${AMONG}`;
 
 /** Field by field, like every object of which there are many: see decision 22. */
-export function toLane(stored: LaneRow, { client, message }: Pick<KeyedLaneRow, "client" | "message">): SqliteLane {
-  const { id, tag, cursor, readyAt, gapSince, token, holder, leased, below, bare } = stored;
+export function toLane(
+  stored: LaneRow,
+  { name, source, tenant }: Pick<KeyedLaneRow, "name" | "source" | "tenant">,
+): SqliteLane {
+  const { id, ord, cursor, readyAt, gapSince, token, holder, leased, below, bare } = stored;
   const status = statusWord(stored.status);
-  return { id, client, tag, message, bare, cursor, status, readyAt, gapSince, token, holder, leased, below, stored };
+  return {
+    id,
+    name,
+    source,
+    tenant,
+    ord,
+    bare,
+    cursor,
+    status,
+    readyAt,
+    gapSince,
+    token,
+    holder,
+    leased,
+    below,
+    stored,
+  };
 }
 
 function toHead(row: HeadRow | undefined): SqliteEntry | null {
   if (row === undefined) return null;
-  const { id, sequence, kind, gapWaitMs, occurredAt, acceptedAt, attempts } = row;
+  const { id, sequence, type, gapWaitMs, occurredAt, acceptedAt, attempts } = row;
   const [late, forced, state, finishedAt, hasBody] = [row.late === 1, row.forced === 1, "pending", null, true] as const;
-  return { id, sequence, kind, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
+  return { id, sequence, type, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
 }
 
 export function toEntry(row: EntryRow): SqliteEntry {
-  const { id, sequence, kind, gapWaitMs, occurredAt, acceptedAt, finishedAt, attempts } = row;
+  const { id, sequence, type, gapWaitMs, occurredAt, acceptedAt, finishedAt, attempts } = row;
   const [late, forced, hasBody, state] = [row.late === 1, row.forced === 1, row.hasBody === 1, stateWord(row.state)];
-  return { id, sequence, kind, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
+  return { id, sequence, type, late, forced, gapWaitMs, occurredAt, acceptedAt, state, finishedAt, attempts, hasBody };
 }

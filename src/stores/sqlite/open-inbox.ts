@@ -23,7 +23,6 @@ import type { Statements } from "./statements.ts";
 import {
   createSession,
   type Facts,
-  Interner,
   immediately,
   inTransaction,
   type Patience,
@@ -78,7 +77,7 @@ export class OpenInbox {
     this.session = own;
     this.rules = rules;
     this.lanes = new LaneReader(db);
-    this.facts = { firstSequence: rules.firstSequence, holder, clients: new Interner(), kinds: new Interner() };
+    this.facts = { firstSequence: rules.firstSequence, holder };
     this.wake = new Wake(db, clock);
     this.clockSteps = new ClockSteps(latest);
     this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };

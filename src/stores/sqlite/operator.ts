@@ -1,19 +1,19 @@
 /** An operator's acts on the SQLite inbox, and the erasure of a person's data from it and its file; what identifies an event stays. */
 
 import { setImmediate } from "node:timers/promises";
-import { isSharedLane } from "../../inbox/lane-key.ts";
+import { isShared } from "../../inbox/lane-key.ts";
 import { isHeld } from "../../inbox/lane-port.ts";
 import type { EventId } from "../../inbox/record.ts";
 import type { Act, ActResult } from "../../inbox/store.ts";
 import { auditDetail } from "../../inbox/store-rules.ts";
 import { createMentionTest } from "../../inbox/subject.ts";
 import { sleep } from "../../internal/clock.ts";
-import { HELD, TAG, TAGS_OF_SOURCES, tagWord } from "../database.ts";
+import { HELD, idValue, ORDER } from "../database.ts";
 import { accept } from "./batch.ts";
 import { checkpoint } from "./disk-space.ts";
 import { SqliteLanes, toEntry } from "./lanes.ts";
 import type { OpenInbox } from "./open-inbox.ts";
-import { inSlices, LANES_OF_MESSAGE, lanesWith, Pace, type Walk } from "./queries.ts";
+import { inSlices, lanesWith, Pace, type Walk } from "./queries.ts";
 import type { Work } from "./transaction.ts";
 
 const PAUSE_MS = 25;
@@ -24,7 +24,7 @@ interface Rest {
   readonly quarantined: Set<number>;
   /** One of the bodies was replayed, perhaps into a lane that was not there yet when lanes were looked for. */
   replayed: boolean;
-  readonly isNamedIn: (raw: Uint8Array) => boolean;
+  readonly search: EraseSearch;
 }
 
 /**
@@ -68,8 +68,7 @@ async function erase(
 }
 
 async function restOf(search: EraseSearch): Promise<Rest> {
-  const { isNamedIn } = search;
-  return { lanes: await search.lanes(), quarantined: new Set(await search.quarantined()), replayed: false, isNamedIn };
+  return { lanes: await search.lanes(), quarantined: new Set(await search.quarantined()), replayed: false, search };
 }
 
 interface Batch {
@@ -110,7 +109,7 @@ function eraseBatch(work: Work, rest: Rest, size: number): Batch {
       lanes,
       quarantined,
       ...bodies,
-      erased: eraseLanes(work, lanes, rest.isNamedIn) + bodies.erased,
+      erased: eraseLanes(work, lanes, rest.search) + bodies.erased,
     };
   } finally {
     db.pragma("secure_delete = FAST");
@@ -151,7 +150,7 @@ const BODIES = ["body", "conflict"].map((table) => ({
 }));
 
 /** Returns the number of events of which something was still held. */
-function eraseLanes(work: Work, ids: readonly number[], isNamedIn: (raw: Uint8Array) => boolean): number {
+function eraseLanes(work: Work, ids: readonly number[], search: EraseSearch): number {
   const lanes = new SqliteLanes(work);
   const holding = work.db.prepare(HOLDING);
   let events = 0;
@@ -159,23 +158,11 @@ function eraseLanes(work: Work, ids: readonly number[], isNamedIn: (raw: Uint8Ar
     const lane = lanes.lane(id);
     if (lane === undefined) continue;
     const held = (holding.all(id) as { readonly id: number }[]).map((row) => row.id);
-    const about = isSharedLane(tagWord(lane.tag)) ? namedIn(work, id, isNamedIn) : null;
+    const about = isShared({ order: lanes.order(lane) }) ? search.namedIn(work, id) : null;
     events += held.filter((event) => about?.has(event) ?? true).length;
     lanes.rules.erase(lane, about);
   }
   return events;
-}
-
-/** The events of a lane that are about the subject: its others may be about somebody else. */
-function namedIn({ db }: Work, lane: number, isNamedIn: (raw: Uint8Array) => boolean): ReadonlySet<number> {
-  const named = new Set<number>();
-  for (const { ids, raw } of BODIES) {
-    const rows = db.prepare(ids).all(lane) as { readonly id: number }[];
-    const body = db.prepare(raw);
-    // One by one, because each may be large.
-    for (const { id } of rows) if (isNamedIn((body.get(id) as { readonly raw: Buffer }).raw)) named.add(id);
-  }
-  return named;
 }
 
 /** Bodies that were still there. */
@@ -205,6 +192,11 @@ const MAY_NAME = "(instr(raw, ?) > 0 or instr(raw, x'5c') > 0 or instr(raw, x'25
 
 const QUARANTINED = `select id, id as body from oncehook_quarantine where id between ? and ? and raw is not null and ${MAY_NAME}`;
 
+const WITH_OWN_ID = "from oncehook_event indexed by oncehook_event_own_id where own_id = ?";
+const EVENT_OF_ID = `select id ${WITH_OWN_ID} and lane = ?`;
+/** By sequence a lane is a message. */
+const LANES_OF_ID = `select id from oncehook_lane where name = ? and ord = ${ORDER.sequence} union select lane as id ${WITH_OWN_ID}`;
+
 /** Lanes whose fields name nobody: only the bodies show whom they are about. */
 const silent = (bodies: string, where: string) => `select l.id, b.event as body
   from oncehook_lane l cross join oncehook_event e on e.lane = l.id cross join ${bodies} b on b.event = e.id
@@ -221,30 +213,46 @@ class EraseSearch {
   readonly #inbox: OpenInbox;
   readonly #subject: Subject;
   readonly #text: Buffer;
-  readonly isNamedIn: (raw: Uint8Array) => boolean;
+  readonly #isNamedIn: (raw: Uint8Array) => boolean;
 
   constructor(inbox: OpenInbox, subject: Subject) {
-    const text = "peer" in subject ? subject.peer : subject.messageId;
+    const text = "peer" in subject ? subject.peer : subject.id;
     this.#inbox = inbox;
     this.#subject = subject;
     this.#text = Buffer.from(text);
-    this.isNamedIn = createMentionTest(text);
+    this.#isNamedIn = createMentionTest(text);
   }
 
   /** Ids of the lanes that are about it, and of those whose bodies name it. */
   async lanes(): Promise<Set<number>> {
     const subject = this.#subject;
     const byPeer = "peer" in subject;
-    const told = byPeer
-      ? await this.#inbox.during(() => lanesWith(this.#inbox, "peer", subject.peer))
-      : await this.#inbox.during(() => this.#rows(LANES_OF_MESSAGE, [subject.messageId]).map(({ id }) => id));
-    const unnamed = `l.tag in (${[TAG.unlaned, ...TAGS_OF_SOURCES].join(", ")})`;
-    const where = byPeer ? `(${unnamed} or l.peer is null)` : unnamed;
+    const told = await this.#inbox.during(() =>
+      byPeer
+        ? lanesWith(this.#inbox, "peer", subject.peer)
+        : this.#rows(LANES_OF_ID, [subject.id, idValue(subject.id)]).map(({ id }) => id),
+    );
+    const where = byPeer ? "l.peer is null" : `l.ord <> ${ORDER.sequence}`;
     const of = (bodies: string) =>
       this.#scan("oncehook_lane", silent(bodies, where), `select raw from ${bodies} where event = ?`);
     const accepted = await of("oncehook_body");
     const conflicting = await of("oncehook_conflict");
     return new Set([...told, ...accepted, ...conflicting]);
+  }
+
+  /** The events of a lane that are about it: its others may be about somebody else. */
+  namedIn({ db }: Work, lane: number): ReadonlySet<number> {
+    const named = new Set<number>();
+    const subject = this.#subject;
+    if ("id" in subject)
+      for (const { id } of db.prepare(EVENT_OF_ID).all(idValue(subject.id), lane) as Searched[]) named.add(id);
+    for (const { ids, raw } of BODIES) {
+      const rows = db.prepare(ids).all(lane) as { readonly id: number }[];
+      const body = db.prepare(raw);
+      // One by one, because each may be large.
+      for (const { id } of rows) if (this.#isNamedIn((body.get(id) as { readonly raw: Buffer }).raw)) named.add(id);
+    }
+    return named;
   }
 
   /** Ids of the quarantined bodies that name it. */
@@ -269,7 +277,7 @@ class EraseSearch {
   /** Reads one body after the other, because each may be large. */
   #named(raw: string, rows: readonly Searched[]): number[] {
     const body = this.#inbox.db.prepare(raw);
-    const isNamed = ({ body: id }: Searched) => this.isNamedIn((body.get(id) as { readonly raw: Buffer }).raw);
+    const isNamed = ({ body: id }: Searched) => this.#isNamedIn((body.get(id) as { readonly raw: Buffer }).raw);
     return rows.filter(isNamed).map(({ id }) => id);
   }
 }

@@ -41,8 +41,6 @@ export async function prune(inbox: OpenInbox, policy: PrunePolicy): Promise<Prun
   await setImmediate();
   await inbox.write(pruneNotes);
   const more = bodies.more || events.more || quarantined.more;
-  // Once, after the last batch, which removed the last rows that use them.
-  if (!more) for (const table of ["client", "kind"] as const) await pruneNames(inbox, table);
   await inbox.during(() =>
     untilFree(inbox.patience, () => inbox.db.exec(`pragma incremental_vacuum(${VACUUM_PAGES})`)),
   );
@@ -136,41 +134,6 @@ function pruneQuarantined(work: Work, policy: PrunePolicy): Batch<OldRow> {
     .prepare("delete from oncehook_instance where max(opened, coalesce(seen, 0)) < ? and id <> ?")
     .run(forgotten, work.facts.holder);
   return batch;
-}
-
-/** How many names are looked at before others get their turn. */
-const NAMES_PER_LOOK = 500;
-
-/** Whether a row uses the name; each is looked up by itself. Also what the test of query plans explains. */
-export const USED = {
-  client: "exists (select 1 from oncehook_lane indexed by oncehook_lane_key where client = named.id)",
-  kind: "exists (select 1 from oncehook_event indexed by oncehook_event_kind where kind = named.id and kind > 0)",
-} as const;
-
-/** Looks without a lock first: in almost all rounds every name is used. */
-async function pruneNames(inbox: OpenInbox, table: keyof typeof USED): Promise<void> {
-  const look = `select id, ${USED[table]} as used from oncehook_${table} as named where id > ? order by id limit ${NAMES_PER_LOOK}`;
-  for (let after = 0; ; ) {
-    const names = await inbox.during(() =>
-      untilFree(inbox.patience, () => inbox.db.prepare(look).all(after) as { id: number; used: number }[]),
-    );
-    const unused = names.filter(({ used }) => used === 0);
-    if (unused.length > 0) await inbox.write((work) => removeNames(work, table, unused));
-    const last = names.at(-1);
-    if (last === undefined || names.length < NAMES_PER_LOOK) return;
-    after = last.id;
-    await setImmediate();
-  }
-}
-
-/** Removes those that no row has come to use meanwhile. A process that remembers one learns of it from the counter. */
-function removeNames(work: Work, table: keyof typeof USED, names: readonly { readonly id: number }[]): void {
-  const remove = work.db.prepare(`delete from oncehook_${table} as named where id = ? and not ${USED[table]}`);
-  let removed = 0;
-  for (const { id } of names) removed += remove.run(id).changes;
-  if (removed === 0) return;
-  work.sql.addCounter.run(1, "names_pruned");
-  work.sql.raiseCounter.run(names.at(-1)?.id ?? 0, "last_name");
 }
 
 /** By the latest of its times: the service might repeat it since it was accepted, and the clock may have been set back then, or when it ended. */

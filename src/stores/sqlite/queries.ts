@@ -14,7 +14,7 @@ import type {
 import type { EventQuery, LaneQuery, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { pageOf } from "../../inbox/store-rules.ts";
 import type { Clock } from "../../internal/clock.ts";
-import { type COUNTERS, HELD, OUTCOME, STATE, STATUS, TAG, TAGS_OF_SOURCES } from "../database.ts";
+import { type COUNTERS, HELD, idValue, OUTCOME, orderCode, STATE, STATUS, tenantText } from "../database.ts";
 import { readInstances } from "./instances.ts";
 import type { OpenInbox } from "./open-inbox.ts";
 import {
@@ -30,13 +30,14 @@ import {
   toQuarantine,
   toSummary,
 } from "./records.ts";
-import { IN_LANE } from "./statements.ts";
 import type { Gauge } from "./transaction.ts";
 
 // Events and quarantined bodies.
 
-/** A client or a source with no more lanes is found by them: among all events it might be looked for in vain. */
-const FEW_LANES = 2_000;
+/** A source or a tenant with no more events is found by them: among all events it might be looked for in vain. */
+const FEW_EVENTS = 2_000;
+/** With more tenants, a source is looked for among all events. */
+const MOST_OWNERS = 1_000;
 
 /** Part of a `where`, with its values. */
 interface Condition {
@@ -48,9 +49,9 @@ interface Condition {
 
 export function find(inbox: OpenInbox, query: EventQuery): Promise<Page<EventSummary>> {
   return inbox.during(async () => {
-    if (query.eventType !== undefined && !knowsKind(inbox, query.eventType)) return { items: [], next: null };
-    const conditions = [...conditionsOf(query), ...(await laneConditions(inbox, query))];
+    const others = [...conditionsOf(query), ...(await laneConditions(inbox, query))];
     const wanted = query.limit + 1;
+    const conditions = [...others, ...ownerConditions(inbox, query, others.length === 0 ? wanted : null)];
     const rows = isQuick(conditions)
       ? read(inbox, query, conditions, wanted)
       : await readInSlices(inbox, query, conditions, wanted);
@@ -104,18 +105,12 @@ async function readInSlices(
   return rows;
 }
 
-function knowsKind({ db }: OpenInbox, name: string): boolean {
-  return db.prepare("select 1 from oncehook_kind where name = ?").get(name) !== undefined;
-}
-
 /** Filters on lanes whose answer depends on what there is. */
 async function laneConditions(inbox: OpenInbox, query: EventQuery): Promise<Condition[]> {
-  const { peer, externalReference, apiClientId, source } = query;
+  const { peer, externalReference } = query;
   const all: Condition[] = [];
   if (peer !== undefined) all.push(inLanes(await lanesWith(inbox, "peer", peer)));
   if (externalReference !== undefined) all.push(inLanes(await lanesWith(inbox, "reference", externalReference)));
-  if (apiClientId !== undefined) all.push(byFewLanes(inbox, { sql: OF_CLIENT, values: [apiClientId] }));
-  if (source !== undefined) all.push(byFewLanes(inbox, { sql: OF_SOURCE, values: sourceValues(source) }));
   return all;
 }
 
@@ -123,11 +118,88 @@ function inLanes(ids: readonly number[]): Condition {
   return { sql: "e.lane in (select value from json_each(?))", values: [JSON.stringify(ids)], narrow: "lane" };
 }
 
-/** The condition, which the index of lane keys answers, or the lanes that meet it if they are few. */
-function byFewLanes({ db }: OpenInbox, condition: Condition): Condition {
-  const select = `select l.id from oncehook_lane l indexed by oncehook_lane_key where ${condition.sql} limit ${FEW_LANES + 1}`;
-  const lanes = db.prepare(select).all(...condition.values) as { readonly id: number }[];
-  return lanes.length > FEW_LANES ? condition : inLanes(lanes.map(({ id }) => id));
+type Owner = readonly [source: string, tenant: string];
+
+/**
+ * The events of a source, of a tenant, or of both: by their ids if they are few, or if nothing else is asked for.
+ *
+ * @param wanted - how many, if there is no other filter
+ */
+function ownerConditions(inbox: OpenInbox, query: EventQuery, wanted: number | null): Condition[] {
+  const { source, tenant } = query;
+  if (source === undefined && tenant === undefined) return [];
+  const owners = ownersOf(inbox, query);
+  const find = () => (wanted === null ? allOf(inbox, owners) : firstOf(inbox, owners, query, wanted));
+  const ids = owners.length > MOST_OWNERS ? null : find();
+  if (ids !== null)
+    return [{ sql: "e.id in (select value from json_each(?))", values: [JSON.stringify(ids)], narrow: "lane" }];
+  // The plus keeps each slice to the order of ids.
+  return [
+    ...(source === undefined ? [] : [{ sql: "+e.source = ?", values: [source] }]),
+    ...(tenant === undefined ? [] : [{ sql: "+e.tenant = ?", values: [tenantText(tenant)] }]),
+  ];
+}
+
+export const OWNED = "from oncehook_event indexed by oncehook_event_owner where source = ? and tenant = ?";
+export const NEXT_SOURCE =
+  "select min(source) as next from oncehook_event indexed by oncehook_event_owner where source > ?";
+export const NEXT_TENANT =
+  "select min(tenant) as next from oncehook_event indexed by oncehook_event_owner where source = ? and tenant >= ?";
+
+/** Whose events these are. Each source, and each tenant of one, is a look into the index. */
+function ownersOf({ db }: OpenInbox, { source, tenant }: EventQuery): Owner[] {
+  const nextSource = db.prepare(NEXT_SOURCE);
+  const nextTenant = db.prepare(NEXT_TENANT);
+  const next = (row: unknown) => (row as { readonly next: string | null }).next;
+  const sources = source === undefined ? [] : [source];
+  if (source === undefined)
+    for (let at = next(nextSource.get("")); at !== null; at = next(nextSource.get(at))) sources.push(at);
+  if (tenant !== undefined) return sources.map((one) => [one, tenantText(tenant)]);
+  const owners: Owner[] = [];
+  for (const one of sources) {
+    let at = next(nextTenant.get(one, ""));
+    while (at !== null && owners.length <= MOST_OWNERS) {
+      owners.push([one, at]);
+      // The least text above it.
+      at = next(nextTenant.get(one, `${at}\u0000`));
+    }
+  }
+  return owners;
+}
+
+/** Ids of all their events. Null if they are too many. */
+function allOf({ db }: OpenInbox, owners: readonly Owner[]): number[] | null {
+  const select = db.prepare(`select id ${OWNED} limit ?`);
+  const ids: number[] = [];
+  for (const [source, tenant] of owners) {
+    for (const { id } of select.all(source, tenant, FEW_EVENTS + 1) as { readonly id: number }[]) ids.push(id);
+    if (ids.length > FEW_EVENTS) return null;
+  }
+  return ids;
+}
+
+/** Ids of their first events. Of each owner one is looked up, and the next one once that is taken, because there may be many owners. */
+function firstOf({ db }: OpenInbox, owners: readonly Owner[], query: EventQuery, wanted: number): number[] {
+  const isUp = query.order === "oldest";
+  const [isBehind, direction] = isUp ? [">", "asc"] : ["<", "desc"];
+  const select = db.prepare(`select id ${OWNED} and id ${isBehind} ? order by id ${direction} limit 1`);
+  const next = ([source, tenant]: Owner, after: number) =>
+    (select.get(source, tenant, after) as { readonly id: number } | undefined)?.id;
+  const start = query.after ?? (isUp ? 0 : Number.MAX_SAFE_INTEGER);
+  const heads = owners.map((owner) => next(owner, start));
+  const ids: number[] = [];
+  while (ids.length < wanted) {
+    let first = -1;
+    for (const [index, id] of heads.entries()) {
+      const best = heads[first];
+      if (id !== undefined && (best === undefined || (isUp ? id < best : id > best))) first = index;
+    }
+    const [id, owner] = [heads[first], owners[first]];
+    if (id === undefined || owner === undefined) break;
+    ids.push(id);
+    heads[first] = next(owner, id);
+  }
+  return ids;
 }
 
 /** No index has these: a scan of all lanes costs less than the writes for each of them. To be called while the inbox stays open. */
@@ -158,29 +230,16 @@ function conditionsOf(query: EventQuery): Condition[] {
   if (query.conflict === true) narrow(true, "e.conflict = 1", "index");
   else if (query.conflict === false) add(true, "e.conflict = 0", []);
   narrow(query.errorCode, "e.error_code is not null and e.error_code = ?", "index");
-  add(query.eventType, "e.kind = (select id from oncehook_kind where name = ?)");
-  if (query.messageId !== undefined)
-    all.push({ sql: OF_MESSAGE_OR_EVENT, values: [query.messageId, query.messageId], narrow: "lane" });
+  add(query.eventType, "e.type = ?");
+  narrow(query.lane, IN_NAMED_LANE, "lane");
+  if (query.id !== undefined) all.push({ sql: WITH_OWN_ID, values: [idValue(query.id)], narrow: "lane" });
   add(query.acceptedFrom, "e.accepted >= ?");
   add(query.acceptedTo, "e.accepted <= ?");
   return all;
 }
 
-/** There are few clients and tags, so that each is a look into the index of lane keys. */
-const lanesOf = (tags: readonly number[]) => `select id from oncehook_lane
-  where client in (select id from oncehook_client) and tag in (${tags.join(", ")}) and message = ?`;
-export const LANES_OF_MESSAGE = lanesOf([TAG.outbound, TAG.inbound, TAG.unlaned]);
-/** Also the events of other sources with this identity, or in the lane of this name. */
-const OF_MESSAGE_OR_EVENT = `e.id in (select id from oncehook_event ${IN_LANE} where lane in (${lanesOf(Object.values(TAG))})
-  union all select id from oncehook_event indexed by oncehook_event_own_identity where identity = ?)`;
-
-const OF_CLIENT = "l.client = (select id from oncehook_client where name = ?)";
-/** The clients of an entry: one for each tenant, and one without. */
-const OF_SOURCE = `l.tag in (${TAGS_OF_SOURCES.join(", ")}) and l.client in (select id from oncehook_client where name = ? or substr(name, 1, ?) = ?)`;
-
-function sourceValues(source = ""): readonly unknown[] {
-  return [source, source.length + 1, `${source}:`];
-}
+const IN_NAMED_LANE = "e.lane in (select id from oncehook_lane where name = ?)";
+const WITH_OWN_ID = "e.id in (select id from oncehook_event indexed by oncehook_event_own_id where own_id = ?)";
 
 /** One state alone comes in the order of its index. Several would have to be sorted, bodies and all: slices keep that small. */
 function stateCondition(codes: readonly number[]): Condition {
@@ -307,17 +366,17 @@ function isIndexed(status: number): boolean {
 const KEEPS_CURSOR =
   "(l.cursor is null or exists (select 1 from oncehook_event e where e.lane = l.id and e.seq = l.cursor))";
 
-function filtersOf({ tag, apiClientId, source, peer, without = [], quietSince }: LaneQuery): Condition[] {
+function filtersOf({ order, source, tenant, peer, without = [], quietSince }: LaneQuery): Condition[] {
   const all: Condition[] = [];
   const add = (value: unknown, sql: string, values: readonly unknown[] = [value]) => {
     if (value !== undefined) all.push({ sql, values });
   };
-  add(tag, "l.tag = ?", [tag === undefined ? null : TAG[tag]]);
-  add(apiClientId, OF_CLIENT);
-  add(source, OF_SOURCE, sourceValues(source));
+  add(order, "l.ord = ?", [orderCode(order ?? null)]);
+  add(source, "l.source = ?");
+  add(tenant, "l.tenant = ?", [tenantText(tenant ?? null)]);
   add(peer, "l.peer is ?");
-  const kinds = `select id from oncehook_kind where name in (${without.map(() => "?").join(", ")})`;
-  const among = `not exists (select 1 from oncehook_event e where e.lane = l.id and e.kind in (${kinds}))`;
+  const types = without.map(() => "?").join(", ");
+  const among = `not exists (select 1 from oncehook_event e where e.lane = l.id and e.type in (${types}))`;
   if (without.length > 0) all.push({ sql: `${KEEPS_CURSOR} and ${among}`, values: without });
   add(quietSince, "not exists (select 1 from oncehook_event e where e.lane = l.id and e.accepted > ?)");
   return all;

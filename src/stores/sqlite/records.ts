@@ -10,32 +10,51 @@ import type {
   QuarantineRecord,
   QuarantineSummary,
 } from "../../inbox/record.ts";
+import type { LaneRef } from "../../inbox/store.ts";
 import { EVENTS_BESIDE_CURSOR } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
-import { heldWord, outcomeWord, stateWord, statusWord, TAG, tagWord } from "../database.ts";
+import {
+  heldWord,
+  idText,
+  idValue,
+  orderCode,
+  orderWord,
+  outcomeWord,
+  stateWord,
+  statusWord,
+  tenantOf,
+  tenantText,
+} from "../database.ts";
 
 /** The fields in an event's own row. */
-export const OF_EVENT = `e.id, e.lane as laneId, e.seq as sequence, e.state, e.outcome, e.late, e.forced, e.occurred as occurredAt,
+export const OF_EVENT = `e.id, e.lane as laneId, e.seq as sequence, e.type as eventType, e.source, e.tenant, e.state, e.outcome, e.late, e.forced, e.occurred as occurredAt,
   e.signed as signedAt, e.accepted as acceptedAt, e.started as startedAt, e.finished as finishedAt, e.attempts, e.duplicates,
-  e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest, e.untimed, e.identity`;
+  e.conflict, e.error_code as errorCode, e.error, e.trace, e.digest, e.untimed, e.own_id as ownId`;
 
 /** Columns, joined tables and order of an event with `body`. */
-const eventWith = (
-  body: string,
-) => `select ${OF_EVENT}, c.name as apiClientId, l.tag, l.message as messageId, k.name as eventType, ${body}
-  from oncehook_event e cross join oncehook_lane l on l.id = e.lane cross join oncehook_client c on c.id = l.client
-  cross join oncehook_kind k on k.id = e.kind left join oncehook_body b on b.event = e.id`;
+const eventWith = (body: string) => `select ${OF_EVENT}, l.name, l.ord, ${body}
+  from oncehook_event e cross join oncehook_lane l on l.id = e.lane left join oncehook_body b on b.event = e.id`;
 /** An event as `toEvent` reads it. */
 export const EVENT = eventWith("b.raw, b.head");
 /** An event as `toEventSummary` reads it: no page of a body is read. */
 export const EVENT_SUMMARY = eventWith("b.event is not null as hasBody");
 
+/** The columns of a lane's key. */
+interface KeyRow {
+  readonly source: string;
+  readonly tenant: string;
+  readonly name: string | null;
+  readonly ord: number;
+}
+
 /** The columns of either. */
 interface FactsRow
-  extends Omit<EventSummary, "lane" | "state" | "outcome" | "late" | "forced" | "conflict" | "untimed" | "hasBody"> {
-  readonly apiClientId: string;
-  readonly tag: number;
-  readonly messageId: string;
+  extends KeyRow,
+    Omit<
+      EventSummary,
+      "lane" | "ownId" | "state" | "outcome" | "late" | "forced" | "conflict" | "untimed" | "hasBody"
+    > {
+  readonly ownId: string | Buffer | null;
   readonly state: number;
   readonly outcome: number | null;
   readonly late: number;
@@ -51,7 +70,7 @@ export interface EventSummaryRow extends FactsRow {
 }
 
 /** The columns of `OF_EVENT`. */
-export type RowOfEvent = Omit<EventRow, "apiClientId" | "tag" | "messageId" | "eventType" | "raw" | "head">;
+export type RowOfEvent = Omit<EventRow, "name" | "ord" | "raw" | "head">;
 
 /** Field by field: taking a few out of a row by rest and spread takes twenty times as long, and lanes and pages hold many. */
 export function toEvent(row: EventRow): EventRecord {
@@ -62,14 +81,18 @@ export function toEventSummary(row: EventSummaryRow): EventSummary {
   return { ...factsOf(row), hasBody: row.hasBody === 1 };
 }
 
+function keyOf({ source, tenant, name, ord }: KeyRow): LaneKey {
+  return { source, tenant: tenantOf(tenant), name, order: orderWord(ord) };
+}
+
 function factsOf(row: FactsRow) {
   const { id, laneId, sequence, eventType, occurredAt, signedAt, acceptedAt, startedAt, finishedAt } = row;
   const { attempts, duplicates, errorCode, error, trace, digest } = row;
   return {
     id,
     laneId,
-    lane: { apiClientId: row.apiClientId, tag: tagWord(row.tag), messageId: row.messageId },
-    identity: row.identity,
+    lane: keyOf(row),
+    ownId: idText(row.ownId),
     sequence,
     eventType,
     state: stateWord(row.state),
@@ -92,23 +115,18 @@ function factsOf(row: FactsRow) {
   };
 }
 
-interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "more" | "gaps" | "attempts"> {
-  readonly apiClientId: string;
-  readonly tag: number;
-  readonly messageId: string;
+interface LaneFacts extends KeyRow, Omit<LaneRecord, "key" | "status" | "events" | "more" | "gaps" | "attempts"> {
   readonly status: number;
 }
 
-const LANE_FACTS = `l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status, l.ready_at as readyAt,
+const LANE_FACTS = `l.id, l.source, l.tenant, l.name, l.ord, l.cursor, l.status, l.ready_at as readyAt,
   l.gap_since as gapSince, l.peer, l.reference as externalReference`;
-const LANE = `select ${LANE_FACTS} from oncehook_lane l join oncehook_client c on c.id = l.client`;
+const LANE = `select ${LANE_FACTS} from oncehook_lane l`;
 
 /** Columns, joined tables and order of a lane as `toSummary` reads it. */
-export const SUMMARY = `select ${LANE_FACTS}, n.id as newestId, k.name as newestType, n.seq as newestSequence,
-  n.accepted as newestAcceptedAt, n.state as newestState
-  from oncehook_lane l cross join oncehook_client c on c.id = l.client
-  cross join oncehook_event n on n.id = (select max(id) from oncehook_event where lane = l.id)
-  cross join oncehook_kind k on k.id = n.kind`;
+export const SUMMARY = `select ${LANE_FACTS}, n.id as newestId, n.type as newestType, n.seq as newestSequence,
+  n.accepted as newestAcceptedAt, n.state as newestState, n.own_id as newestOwnId
+  from oncehook_lane l cross join oncehook_event n on n.id = (select max(id) from oncehook_event where lane = l.id)`;
 
 export interface SummaryRow extends LaneFacts {
   readonly newestId: number;
@@ -116,14 +134,16 @@ export interface SummaryRow extends LaneFacts {
   readonly newestSequence: number;
   readonly newestAcceptedAt: number;
   readonly newestState: number;
+  readonly newestOwnId: string | Buffer | null;
 }
 
 export function toSummary(row: SummaryRow): LaneSummary {
-  const { newestId, newestType, newestSequence, newestAcceptedAt, newestState, ...lane } = row;
+  const { newestId, newestType, newestSequence, newestAcceptedAt, newestState, newestOwnId, ...lane } = row;
   return {
     ...toLaneFacts(lane),
     newest: {
       id: newestId,
+      ownId: idText(newestOwnId),
       eventType: newestType,
       sequence: newestSequence,
       acceptedAt: newestAcceptedAt,
@@ -132,12 +152,14 @@ export function toSummary(row: SummaryRow): LaneSummary {
   };
 }
 
-function toLaneFacts({ apiClientId, tag, messageId, status, ...facts }: LaneFacts) {
-  return { ...facts, key: { apiClientId, tag: tagWord(tag), messageId }, status: statusWord(status) };
+function toLaneFacts({ source, tenant, name, ord, status, ...facts }: LaneFacts) {
+  return { ...facts, key: keyOf({ source, tenant, name, ord }), status: statusWord(status) };
 }
 
 const LANE_BY_ID = `${LANE} where l.id = ?`;
-const LANE_BY_KEY = `${LANE} where c.name = ? and l.tag = ? and l.message = ?`;
+const LANE_BY_KEY = `${LANE} where l.name = ? and l.source = ? and l.tenant = ? and l.ord = ?`;
+const LANE_OF_EVENT = `${LANE} where l.id = (select lane from oncehook_event indexed by oncehook_event_own_id
+  where own_id = ? and source = ? and tenant = ?)`;
 const FROM_CURSOR = `${EVENT_SUMMARY} where e.lane = ? and e.seq >= ? order by e.seq, e.id limit ${EVENTS_BESIDE_CURSOR + 1}`;
 const BEFORE_CURSOR = `${EVENT_SUMMARY} where e.lane = ? and e.seq < ? order by e.seq desc, e.id desc limit ${EVENTS_BESIDE_CURSOR + 1}`;
 const LANE_GAPS = `select lo as "from", hi as "to", skipped as skippedAt, filled as filledAt
@@ -156,17 +178,20 @@ export class LaneReader {
   }
 
   /** Null when there is no such lane. */
-  read(ref: LaneKey | number): LaneRecord | null {
-    const row = (
-      typeof ref === "number"
-        ? this.#statement(LANE_BY_ID).get(ref)
-        : this.#statement(LANE_BY_KEY).get(ref.apiClientId, TAG[ref.tag], ref.messageId)
-    ) as LaneFacts | undefined;
+  read(ref: LaneRef): LaneRecord | null {
+    const row = this.#find(ref) as LaneFacts | undefined;
     if (row === undefined) return null;
     const { events, more } = this.#eventsOf(row);
     const gaps = this.#statement(LANE_GAPS).all(row.id) as GapRecord[];
     const attempts = this.#statement(LANE_ATTEMPTS).all(JSON.stringify(events.map(({ id }) => id))) as AttemptRecord[];
     return { ...toLaneFacts(row), events, more, gaps, attempts };
+  }
+
+  #find(ref: LaneRef): unknown {
+    if (typeof ref === "number") return this.#statement(LANE_BY_ID).get(ref);
+    const tenant = tenantText(ref.tenant);
+    if ("id" in ref) return this.#statement(LANE_OF_EVENT).get(idValue(ref.id), ref.source, tenant);
+    return this.#statement(LANE_BY_KEY).get(ref.name, ref.source, tenant, orderCode(ref.order));
   }
 
   /** As `LaneRecord`; one more of each side shows whether there are more. */
@@ -187,19 +212,23 @@ export class LaneReader {
   }
 }
 
-type Stored<Row> = Omit<Row, "state" | "untimed"> & { readonly state: number; readonly untimed: number | null };
+type Stored<Row> = Omit<Row, "tenant" | "state" | "untimed"> & {
+  readonly tenant: string;
+  readonly state: number;
+  readonly untimed: number | null;
+};
 
 export type QuarantineRow = Stored<QuarantineRecord>;
 export type QuarantineSummaryRow = Stored<QuarantineSummary>;
 
 const quarantineWith = (
   body: string,
-) => `select id, reason, slot, signer, scope, state, replayed_as as replayedAs, signed as signedAt,
+) => `select id, reason, slot, signer, source, tenant, scope, state, replayed_as as replayedAs, signed as signedAt,
   accepted as acceptedAt, trace, digest, ${body}, untimed from oncehook_quarantine`;
 export const QUARANTINE = quarantineWith("raw, head");
 /** The length is in the header of the row: no page of a body is read. */
 export const QUARANTINE_SUMMARY = quarantineWith("length(raw) as bytes");
 
 export function toQuarantine<Row extends QuarantineRow | QuarantineSummaryRow>(row: Row) {
-  return { ...row, state: heldWord(row.state), untimed: row.untimed === 1 };
+  return { ...row, tenant: tenantOf(row.tenant), state: heldWord(row.state), untimed: row.untimed === 1 };
 }

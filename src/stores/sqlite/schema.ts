@@ -14,47 +14,45 @@ const inbox = `
 create table oncehook_meta (key text primary key, value) without rowid;
 
 create table oncehook_counter (name text primary key, value integer not null) without rowid;
--- Names are pruned: a process that remembers some looks at names_pruned. No number is given twice: last_name is the highest that was pruned.
 insert into oncehook_counter (name, value) values
   ('next_event', 1), ('next_lane', 1), ('newest_signed', -1), ('service_resigns', 0),
   ('pending', 0), ('dead', 0), ('held', 0), ('held_bytes', 0), ('blocked', 0),
   ('accepted', 0), ('duplicates', 0), ('conflicts', 0), ('late', 0), ('handled', 0), ('unhandled', 0), ('retried', 0),
-  ('dead_lettered', 0), ('discarded', 0), ('gaps_skipped', 0), ('quarantined', 0),
-  ('names_pruned', 0), ('last_name', 0), ('filtered', 0);
-
-create table oncehook_client (id integer primary key, name text not null unique);
-create table oncehook_kind (id integer primary key, name text not null unique);
+  ('dead_lettered', 0), ('discarded', 0), ('gaps_skipped', 0), ('quarantined', 0), ('filtered', 0);
 
 create table oncehook_instance (
   id integer primary key autoincrement, name text not null unique, host text not null, pid integer not null,
   pid_started text not null, opened integer not null, seen integer, keyring text, counters text
 );
 
+-- The name is null, and ord 0, in a lane of one event. A tenant of none is ''.
 -- ready_at is null exactly when the lane is idle or blocked; leased, holder are set exactly when it is leased.
 -- below: a pending event may lie below the cursor, or be late. While 0, the head is looked for from the cursor on.
 create table oncehook_lane (
-  id integer primary key, client integer not null, tag integer not null, message text not null,
+  id integer primary key, name text, source text not null, tenant text not null, ord integer not null,
   status integer not null, ready_at integer, cursor integer, gap_since integer,
   token integer not null, holder integer, leased integer, below integer not null, peer text, reference text
 );
-create unique index oncehook_lane_key on oncehook_lane (client, tag, message);
+create unique index oncehook_lane_key on oncehook_lane (name, source, tenant, ord) where name is not null;
 create index oncehook_lane_due on oncehook_lane (ready_at) where status >= 3;
 create index oncehook_lane_lease on oncehook_lane (ready_at) where status = 2;
 -- For lists of lanes that wait for time or for somebody (blocked, gap, backoff). One that is ready or leased is not in it, and costs no write.
 -- Comparisons, because a list of codes makes each write of a lane dearer by a fifth: SQLite builds a table of it each time.
 create index oncehook_lane_parked on oncehook_lane (status) where status = 1 or status > 3;
 
--- identity is that of an event in a lane of several, and untimed is 1 where no time was signed; both are null otherwise.
+-- own_id: the id that the source gives the event, as bytes if it is a digest; null by sequence. untimed is 1 where no time was signed, and
+-- null otherwise.
 create table oncehook_event (
-  id integer primary key, lane integer not null, seq integer not null, kind integer not null,
+  id integer primary key, lane integer not null, seq integer not null, type text not null, source text not null, tenant text not null,
   state integer not null, outcome integer, keep integer, finished integer, attempts integer not null, started integer,
   late integer not null, forced integer not null, duplicates integer not null, conflict integer not null,
   gap_wait integer not null, occurred integer not null, signed integer not null, accepted integer not null,
-  error_code text, error text, digest blob not null, trace text, identity text, untimed integer
+  error_code text, error text, digest blob not null, trace text, own_id, untimed integer
 );
--- The identity, and the index that finds a lane's head.
-create unique index oncehook_event_identity on oncehook_event (lane, seq, kind);
-create unique index oncehook_event_own_identity on oncehook_event (identity, lane) where identity is not null;
+-- What identifies an event by sequence, and the index that finds a lane's head.
+create unique index oncehook_event_place on oncehook_event (lane, seq, type);
+create unique index oncehook_event_own_id on oncehook_event (own_id, source, tenant) where own_id is not null;
+create index oncehook_event_owner on oncehook_event (source, tenant);
 create index oncehook_event_open on oncehook_event (state) where state <> 1;
 create index oncehook_event_keep on oncehook_event (keep, finished) where keep is not null;
 create index oncehook_event_untimed on oncehook_event (keep, finished) where untimed = 1 and keep is not null;
@@ -62,8 +60,6 @@ create index oncehook_event_unhandled on oncehook_event (outcome) where outcome 
 create index oncehook_event_late on oncehook_event (late) where late = 1;
 create index oncehook_event_conflict on oncehook_event (conflict) where conflict = 1;
 create index oncehook_event_error on oncehook_event (error_code) where error_code is not null;
--- For the pruning of types' names alone: the condition, which always holds, keeps the planner from taking it for anything else.
-create index oncehook_event_kind on oncehook_event (kind) where kind > 0;
 
 -- head: the headers that a source keeps, which go with the body.
 create table oncehook_body (event integer primary key, raw blob not null, head text);
@@ -81,7 +77,7 @@ create index oncehook_attempt_event on oncehook_attempt (event);
 -- signer: which secret signed the body, for the quota of each.
 create table oncehook_quarantine (
   id integer primary key autoincrement, digest blob not null unique, reason text not null, slot text not null,
-  scope text not null, state integer not null, replayed_as integer, signed integer not null, accepted integer not null,
+  source text not null, tenant text not null, scope text not null, state integer not null, replayed_as integer, signed integer not null, accepted integer not null,
   bytes integer not null, trace text, raw blob, signer text not null, head text, untimed integer
 );
 create index oncehook_quarantine_signer on oncehook_quarantine (signer, bytes) where state = 0;

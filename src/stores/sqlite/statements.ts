@@ -16,7 +16,7 @@ export interface Change {
 /** What a decision needs to know of a lane; `below`: see the schema. */
 export interface LaneRow {
   readonly id: number;
-  readonly tag: number;
+  readonly ord: number;
   status: number;
   readyAt: number | null;
   cursor: number | null;
@@ -31,14 +31,15 @@ export interface LaneRow {
 
 /** With its key. An accept knows the key, and reading it would cost a fortieth of its time. */
 export interface KeyedLaneRow extends LaneRow {
-  readonly client: number;
-  readonly message: string;
+  readonly name: string | null;
+  readonly source: string;
+  readonly tenant: string;
 }
 
 export interface HeadRow {
   readonly id: number;
   readonly sequence: number;
-  readonly kind: number;
+  readonly type: string;
   readonly late: number;
   readonly forced: number;
   readonly gapWaitMs: number;
@@ -59,46 +60,39 @@ export interface InTurnRow {
   readonly acceptedAt: number;
 }
 
-/** What only events of other sources have: each column of a row costs time. */
-export interface SourceRow {
-  readonly identity: string | null;
-  readonly head: string | null;
-}
-
 /** Fields of a leased event that the rules do not read. */
 export interface ClaimRow {
   readonly signedAt: number;
   readonly trace: string | null;
+  readonly ownId: string | Buffer | null;
   readonly raw: Buffer | null;
+  readonly head: string | null;
 }
 
 export interface KnownRow {
   readonly id: number;
+  readonly lane: number;
   readonly state: number;
   readonly digest: Buffer;
   readonly signedAt: number;
   readonly conflict: number;
-  /** In a `single` lane. */
-  readonly reference?: string | null;
+  /** Of an event that is alone in its lane. */
+  readonly reference: string | null;
 }
 
 /** A constant, because SQLite prepares a statement anew whenever a bound limit changes; small, because often few slots are free. */
 export const LANES_PER_PAGE = 8;
 
-const LANE = `id, tag, status, ready_at as readyAt, cursor, gap_since as gapSince, token, holder, leased, below,
+const LANE = `id, ord, status, ready_at as readyAt, cursor, gap_since as gapSince, token, holder, leased, below,
   (peer is null or reference is null) as bare`;
-const KEYED_LANE = `client, message, ${LANE}`;
+const KEYED_LANE = `name, source, tenant, ${LANE}`;
 const HEAD =
-  "id, seq as sequence, kind, late, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
+  "id, seq as sequence, type, late, forced, gap_wait as gapWaitMs, occurred as occurredAt, accepted as acceptedAt, attempts";
 
-const KNOWN = "id, state, digest, signed as signedAt, conflict";
-
-/** Above all numbers that names have, or had before they were pruned. */
-const nextName = (table: "client" | "kind") =>
-  `max(coalesce((select max(id) from oncehook_${table}), 0), (select value from oncehook_counter where name = 'last_name')) + 1`;
+const KNOWN = "id, lane, state, digest, signed as signedAt, conflict";
 
 /** A lane's events in their order. Named where SQLite might choose: see `SQL`. */
-export const IN_LANE = "indexed by oncehook_event_identity";
+export const IN_LANE = "indexed by oncehook_event_place";
 
 /**
  * The SQL by name; also what the test of query plans explains. The application may `analyze` the file while it holds next to
@@ -106,11 +100,11 @@ export const IN_LANE = "indexed by oncehook_event_identity";
  * by its whole key: so none joins tables, and where it would, the index is named.
  */
 export const SQL = {
-  laneByKey: `select ${LANE} from oncehook_lane where client = ? and tag = ? and message = ?`,
+  laneByKey: `select ${LANE} from oncehook_lane where name = ? and source = ? and tenant = ? and ord = ?`,
   laneById: `select ${KEYED_LANE} from oncehook_lane where id = ?`,
   insertLane: `insert into oncehook_lane
-    (id, client, tag, message, status, ready_at, cursor, gap_since, token, holder, leased, below, peer, reference)
-    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
+    (id, name, source, tenant, ord, status, ready_at, cursor, gap_since, token, holder, leased, below, peer, reference)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)`,
   updateLane: `update oncehook_lane set status = ?, ready_at = ?, cursor = ?, gap_since = ?, token = ?, holder = ?, leased = ?,
     below = ? where id = ?`,
   nameLane: "update oncehook_lane set peer = coalesce(peer, ?), reference = coalesce(reference, ?) where id = ?",
@@ -134,22 +128,20 @@ export const SQL = {
   // A pending event always has its body: pruning and erasing finish it first.
   entry: `select lane, state, finished as finishedAt, ${HEAD},
     state = 0 or exists (select 1 from oncehook_body where event = oncehook_event.id) as hasBody from oncehook_event where id = ?`,
-  insertEvent: `insert into oncehook_event (id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced,
-    duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace, untimed, identity)
-    values (?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+  insertEvent: `insert into oncehook_event (id, lane, seq, type, source, tenant, state, outcome, keep, finished, attempts, started, late, forced,
+    duplicates, conflict, gap_wait, occurred, signed, accepted, digest, trace, untimed, own_id)
+    values (?, ?, ?, ?, ?, ?, ?, null, ?, ?, ?, ?, ?, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
   insertBody: "insert into oncehook_body (event, raw) values (?, ?)",
   insertHeadedBody: "insert into oncehook_body (event, raw, head) values (?, ?, ?)",
-  known: `select ${KNOWN} from oncehook_event where lane = ? and seq = ? and kind = ?`,
-  // Alone in its lane, whatever type an unsigned header gave it.
-  single: `select ${KNOWN},
-    (select reference from oncehook_lane where id = oncehook_event.lane) as reference
-    from oncehook_event ${IN_LANE} where lane = ? limit 1`,
-  identified: `select ${KNOWN} from oncehook_event indexed by oncehook_event_own_identity where lane = ? and identity = ?`,
+  known: `select ${KNOWN}, null as reference from oncehook_event where lane = ? and seq = ? and type = ?`,
+  // Whatever type an unsigned header gave it.
+  knownById: `select ${KNOWN},
+    (select reference from oncehook_lane where id = oncehook_event.lane and name is null) as reference
+    from oncehook_event indexed by oncehook_event_own_id where own_id = ? and source = ? and tenant = ?`,
   highest: `select max(seq) as seq from oncehook_event ${IN_LANE} where lane = ? and seq between ? and ?`,
   heldSince: `select min(accepted) as since from oncehook_event ${IN_LANE}
     where lane = ? and seq >= ? and state = 0 and forced = 0`,
   body: "select raw, head from oncehook_body where event = ?",
-  ofSource: `select identity, (select head from oncehook_body where event = oncehook_event.id) as head from oncehook_event where id = ?`,
   countDuplicates: "update oncehook_event set duplicates = duplicates + ? where id = ?",
   markConflict: "update oncehook_event set conflict = 1 where id = ?",
   insertConflict: "insert or ignore into oncehook_conflict (event, digest, signed, at, raw) values (?, ?, ?, ?, ?)",
@@ -161,7 +153,8 @@ export const SQL = {
     and (ready_at > ? or id > ?) order by ready_at, id limit ${LANES_PER_PAGE}`,
   expiredLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at <= ?) limit 1",
   farLease: "select 1 as due from oncehook_lane where status = 2 and (ready_at > ?) limit 1",
-  claimed: `select e.signed as signedAt, e.trace, (select raw from oncehook_body where event = e.id) as raw
+  claimed: `select e.signed as signedAt, e.trace, e.own_id as ownId,
+    (select raw from oncehook_body where event = e.id) as raw, (select head from oncehook_body where event = e.id) as head
     from oncehook_event e where e.id = ?`,
   markLate: "update oncehook_event set late = 1 where id = ?",
   startEvent: "update oncehook_event set attempts = attempts + 1, started = coalesce(started, ?) where id = ?",
@@ -184,18 +177,12 @@ export const SQL = {
     "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
   quarantineRows: "select id, bytes, reason from oncehook_quarantine where state = 0 and signer = ? order by id",
   dropQuarantined: "update oncehook_quarantine set state = 2, raw = null, head = null where id = ?",
-  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, scope, state, signed, accepted, bytes, trace, raw,
-    head, untimed) values (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
+  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, source, tenant, scope, state, signed, accepted, bytes, trace, raw,
+    head, untimed) values (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
 
   readCounter: "select value from oncehook_counter where name = ?",
   addCounter: "update oncehook_counter set value = value + ? where name = ?",
   raiseCounter: "update oncehook_counter set value = max(value, ?) where name = ?",
-  clientId: "select id from oncehook_client where name = ?",
-  clientName: "select name from oncehook_client where id = ?",
-  insertClient: `insert into oncehook_client (id, name) values (${nextName("client")}, ?)`,
-  kindId: "select id from oncehook_kind where name = ?",
-  kindName: "select name from oncehook_kind where id = ?",
-  insertKind: `insert into oncehook_kind (id, name) values (${nextName("kind")}, ?)`,
 
   soonest: `select min(at) as at from (
     select min(ready_at) as at from oncehook_lane where status >= 3
@@ -222,12 +209,10 @@ type Rows = {
   inTurn: InTurnRow;
   entry: EntryRow;
   known: KnownRow;
-  single: KnownRow;
-  identified: KnownRow;
+  knownById: KnownRow;
   highest: { readonly seq: number | null };
   heldSince: { readonly since: number | null };
   body: { readonly raw: Buffer; readonly head: string | null };
-  ofSource: SourceRow;
   dueLanes: KeyedLaneRow;
   expiredLanes: KeyedLaneRow;
   expiredLease: { readonly due: 1 };
@@ -240,10 +225,6 @@ type Rows = {
   quarantineHeld: { readonly rows: number; readonly bytes: number };
   quarantineRows: { readonly id: number; readonly bytes: number; readonly reason: string };
   readCounter: { readonly value: number };
-  clientId: { readonly id: number };
-  clientName: { readonly name: string };
-  kindId: { readonly id: number };
-  kindName: { readonly name: string };
   soonest: { readonly at: number | null };
   farthest: { readonly at: number | null };
 };

@@ -5,15 +5,13 @@ import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { COUNTERS, STATE } from "../database.ts";
 import type { Lending } from "./effect-connection.ts";
 import { busyTooLong, EffectAborted, isBusy } from "./failures.ts";
-import { type Change, prepareStatements, type Query, type Statements } from "./statements.ts";
+import { prepareStatements, type Statements } from "./statements.ts";
 
 /** What stays the same while the inbox is open. */
 export interface Facts {
   readonly firstSequence: number | "any";
   /** This open's number among the instances: the holder of its leases. */
   readonly holder: number;
-  readonly clients: Interner;
-  readonly kinds: Interner;
 }
 
 /** A connection with its prepared statements. */
@@ -22,8 +20,6 @@ export interface Session {
   /** For effects. */
   readonly lending: Lending;
   readonly sql: Statements;
-  readonly clientTable: InternTable;
-  readonly kindTable: InternTable;
 }
 
 export interface Work extends Session {
@@ -34,13 +30,7 @@ export interface Work extends Session {
 }
 
 export function createSession(db: SqliteDatabase): Omit<Session, "lending"> {
-  const sql = prepareStatements(db);
-  return {
-    db,
-    sql,
-    clientTable: { idOf: sql.clientId, nameOf: sql.clientName, insert: sql.insertClient },
-    kindTable: { idOf: sql.kindId, nameOf: sql.kindName, insert: sql.insertKind },
-  };
+  return { db, sql: prepareStatements(db) };
 }
 
 function createWork(session: Session, facts: Facts, now: number): Work {
@@ -77,20 +67,12 @@ export async function untilFree<T>(patience: Patience, attempt: () => T): Promis
 export function inTransaction<T>(session: Session, facts: Facts, now: number, operation: (work: Work) => T): T {
   const work = createWork(session, facts, now);
   try {
-    const result = immediately(session.db, () => {
-      const { value: pruned = 0 } = work.sql.readCounter.get("names_pruned") ?? {};
-      facts.clients.asOf(pruned);
-      facts.kinds.asOf(pruned);
+    return immediately(session.db, () => {
       const answer = operation(work);
       work.ledger.flush();
       return answer;
     });
-    facts.clients.committed();
-    facts.kinds.committed();
-    return result;
   } catch (error) {
-    facts.clients.rolledBack();
-    facts.kinds.rolledBack();
     // An effect that commits, against the rule, stores what was settled before it, but not the counters.
     if (error instanceof EffectAborted && work.ledger.wasCommitted())
       immediately(session.db, () => work.ledger.flush());
@@ -120,77 +102,6 @@ function rollBack(db: SqliteDatabase): void {
   // SQLite may have rolled back by itself, after a full disk for example.
   if (db.inTransaction) db.exec("rollback");
   unended.delete(db);
-}
-
-// Numbers for texts that repeat: client ids and event types. Remembers only what was committed.
-
-/** The statements of one interned table. */
-interface InternTable {
-  readonly idOf: Query<{ readonly id: number }>;
-  readonly nameOf: Query<{ readonly name: string }>;
-  readonly insert: Change;
-}
-
-/** Texts are as many as clients and event types; a signer who invents more must not fill the memory. */
-const MOST_REMEMBERED = 10_000;
-const MOST_CHARACTERS = 1_000_000;
-
-export class Interner {
-  readonly #ids = new Map<string, number>();
-  readonly #names = new Map<number, string>();
-  readonly #fresh = new Map<string, number>();
-  #characters = 0;
-  #pruned = 0;
-
-  /**
-   * Forgets all of it when names were pruned since, by whatever process. To be called first in each transaction.
-   *
-   * @param pruned - how often names were pruned, as the transaction reads it
-   */
-  asOf(pruned: number): void {
-    if (pruned === this.#pruned) return;
-    this.#pruned = pruned;
-    this.#forget();
-  }
-
-  /** The number of `name`; made in the transaction under way if it is new. */
-  id(table: InternTable, name: string): number {
-    const known = this.#ids.get(name) ?? this.#fresh.get(name);
-    if (known !== undefined) return known;
-    const id = table.idOf.get(name)?.id ?? Number(table.insert.run(name).lastInsertRowid);
-    this.#fresh.set(name, id);
-    return id;
-  }
-
-  name(table: InternTable, id: number): string {
-    const known = this.#names.get(id);
-    if (known !== undefined) return known;
-    const row = table.nameOf.get(id);
-    if (row === undefined) throw new RangeError(`The inbox refers to name ${id}, which it does not hold.`);
-    this.#fresh.set(row.name, id);
-    return row.name;
-  }
-
-  committed(): void {
-    if (this.#fresh.size === 0) return;
-    for (const name of this.#fresh.keys()) this.#characters += name.length;
-    if (this.#ids.size + this.#fresh.size > MOST_REMEMBERED || this.#characters > MOST_CHARACTERS) this.#forget();
-    for (const [name, id] of this.#fresh) {
-      this.#ids.set(name, id);
-      this.#names.set(id, name);
-    }
-    this.#fresh.clear();
-  }
-
-  rolledBack(): void {
-    this.#fresh.clear();
-  }
-
-  #forget(): void {
-    this.#ids.clear();
-    this.#names.clear();
-    this.#characters = 0;
-  }
 }
 
 // Counters, gauges and ids of one transaction: read at most once, written once per name that changed.

@@ -13,7 +13,19 @@ import type {
 } from "../../inbox/record.ts";
 import { countIn, withinBytes, withoutLease } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { HELD, keepOf, OUTCOME, STATE, STATUS, statusWord, TAG, tagWord } from "../database.ts";
+import {
+  HELD,
+  idValue,
+  keepOf,
+  OUTCOME,
+  orderCode,
+  orderWord,
+  STATE,
+  STATUS,
+  statusWord,
+  tenantOf,
+  tenantText,
+} from "../database.ts";
 import { EVENT, type EventRow, toEvent } from "./records.ts";
 import { readMeta, writeMeta } from "./schema.ts";
 import type { Work } from "./transaction.ts";
@@ -21,17 +33,18 @@ import type { Work } from "./transaction.ts";
 // Gives the SQLite inbox's lanes to another store.
 
 interface LaneFacts extends Omit<LaneRecord, "key" | "status" | "events" | "more" | "gaps" | "attempts"> {
-  readonly apiClientId: string;
-  readonly tag: number;
-  readonly messageId: string;
+  readonly source: string;
+  readonly tenant: string;
+  readonly name: string | null;
+  readonly ord: number;
   readonly status: number;
   readonly leased: number | null;
 }
 
 /** SQLite holds a wait as it was given, and an integer column elsewhere refuses fractions of a millisecond. */
-const LANES = `select l.id, c.name as apiClientId, l.tag, l.message as messageId, l.cursor, l.status,
+const LANES = `select l.id, l.source, l.tenant, l.name, l.ord, l.cursor, l.status,
   cast(round(l.ready_at) as integer) as readyAt, l.gap_since as gapSince, l.peer, l.reference as externalReference, l.leased
-  from oncehook_lane l cross join oncehook_client c on c.id = l.client where l.id > ? order by l.id limit ?`;
+  from oncehook_lane l where l.id > ? order by l.id limit ?`;
 const EVENTS = `${EVENT} where e.lane between ? and ? order by e.lane, e.seq, e.id`;
 const WAITS = "select id, gap_wait as gapWaitMs from oncehook_event where lane between ? and ?";
 const CONFLICTS = `select c.event, c.digest, c.signed as signedAt, c.at, c.raw
@@ -49,12 +62,12 @@ export function exportLanes(db: SqliteDatabase, after: number, limit: number): T
   const events = eventsOf(db, range);
   const gaps = byLane(db.prepare(GAPS).all(...range) as OfLane<GapRecord>[]);
   const attempts = byLane(db.prepare(ATTEMPTS).all(...range) as OfLane<AttemptRecord>[]);
-  return lanes.map(({ apiClientId, tag, messageId, leased, ...facts }) => {
+  return lanes.map(({ source, tenant, name, ord, leased, ...facts }) => {
     const own = events.get(facts.id) ?? [];
     const lane = { ...facts, status: statusWord(facts.status) };
     return {
       ...lane,
-      key: { apiClientId, tag: tagWord(tag), messageId },
+      key: { source, tenant: tenantOf(tenant), name, order: orderWord(ord) },
       ...withoutLease(
         lane,
         own.find(({ id }) => id === leased),
@@ -139,11 +152,14 @@ function prepareInserts(db: SqliteDatabase) {
       `insert into oncehook_${table} (${columns}) values (${columns.replace(/[^,]+/g, "?")}) on conflict do nothing`,
     );
   return {
-    lane: into("lane", "id, client, tag, message, status, ready_at, cursor, gap_since, token, below, peer, reference"),
+    lane: into(
+      "lane",
+      "id, name, source, tenant, ord, status, ready_at, cursor, gap_since, token, below, peer, reference",
+    ),
     event: into(
       "event",
-      `id, lane, seq, kind, state, outcome, keep, finished, attempts, started, late, forced, duplicates, conflict, gap_wait,
-       occurred, signed, accepted, error_code, error, digest, trace, untimed, identity`,
+      `id, lane, seq, type, source, tenant, state, outcome, keep, finished, attempts, started, late, forced, duplicates, conflict, gap_wait,
+       occurred, signed, accepted, error_code, error, digest, trace, untimed, own_id`,
     ),
     body: into("body", "event, raw, head"),
     conflict: into("conflict", "event, digest, signed, at, raw"),
@@ -151,7 +167,7 @@ function prepareInserts(db: SqliteDatabase) {
     attempt: into("attempt", "event, attempt, at, duration, error_code, error"),
     quarantine: into(
       "quarantine",
-      "id, digest, reason, slot, signer, scope, state, replayed_as, signed, accepted, bytes, trace, raw, head, untimed",
+      "id, digest, reason, slot, signer, source, tenant, scope, state, replayed_as, signed, accepted, bytes, trace, raw, head, untimed",
     ),
     audit: into("audit", "id, at, by, act, detail"),
   };
@@ -160,13 +176,13 @@ function prepareInserts(db: SqliteDatabase) {
 /** A lane that is there was taken by an earlier call, whole. */
 function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
   const { id, key, status, cursor, events } = lane;
-  const client = work.facts.clients.id(work.clientTable, key.apiClientId);
+  const tenant = tenantText(key.tenant);
   const below = events.some((e) => e.state === "pending" && (e.late || (cursor !== null && e.sequence < cursor)));
   const position = [STATUS[status], lane.readyAt, cursor, lane.gapSince, 0, below ? 1 : 0];
   const names = [lane.peer, lane.externalReference];
-  const { changes } = insert.lane.run(id, client, TAG[key.tag], key.messageId, ...position, ...names);
+  const { changes } = insert.lane.run(id, key.name, key.source, tenant, orderCode(key.order), ...position, ...names);
   if (changes === 0) return;
-  for (const event of events) takeEvent(work, insert, { lane: id, event });
+  for (const event of events) takeEvent(work, insert, { lane: id, source: key.source, tenant, event });
   for (const { from, to, skippedAt, filledAt } of lane.gaps) insert.gap.run(id, to, from, skippedAt, filledAt);
   for (const { eventId, attempt, at, durationMs, errorCode, error } of lane.attempts) {
     insert.attempt.run(eventId, attempt, at, durationMs, errorCode, error);
@@ -177,17 +193,22 @@ function takeLane(work: Work, insert: Inserts, lane: TransferredLane): void {
   work.sql.raiseCounter.run(id + 1, "next_lane");
 }
 
-function takeEvent(
-  work: Work,
-  insert: Inserts,
-  { lane, event }: { readonly lane: number; readonly event: TransferredEvent },
-): void {
+interface Owned {
+  readonly lane: number;
+  readonly source: string;
+  readonly tenant: string;
+  readonly event: TransferredEvent;
+}
+
+function takeEvent(work: Work, insert: Inserts, { lane, source, tenant, event }: Owned): void {
   const { id, raw, conflicting, outcome, state } = event;
   insert.event.run(
     id,
     lane,
     event.sequence,
-    work.facts.kinds.id(work.kindTable, event.eventType),
+    event.eventType,
+    source,
+    tenant,
     STATE[state],
     outcome === null ? null : OUTCOME[outcome],
     keepOf({ state, outcome, hasBody: raw !== null }),
@@ -207,7 +228,7 @@ function takeEvent(
     event.digest,
     event.trace,
     event.untimed ? 1 : null,
-    event.identity,
+    event.ownId === null ? null : idValue(event.ownId),
   );
   if (raw !== null) insert.body.run(id, raw, event.head);
   if (conflicting !== null) {
@@ -219,7 +240,7 @@ function takeEvent(
 function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): void {
   const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
   const bytes = raw?.byteLength ?? 0;
-  const source = [digest, reason, slot, signer, scope, HELD[state], replayedAs];
+  const source = [digest, reason, slot, signer, row.source, tenantText(row.tenant), scope, HELD[state], replayedAs];
   const kept = [bytes, trace, raw, head, row.untimed ? 1 : null];
   const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, ...kept);
   if (changes === 0 || state !== "held") return;

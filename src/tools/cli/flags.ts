@@ -160,7 +160,7 @@ const OF_OPTIONS: Readonly<Record<string, string>> = {
   database:
     'The address is not one of Postgres: postgres://user:password@host:5432/database, with "@" in it as %40, "/" as %2F.',
   peer: "--number takes the whole number, at least three characters.",
-  messageId: "--message takes the whole id, at least three characters.",
+  id: "--id takes the whole id, at least three characters.",
 };
 
 const OF_POSTGRES: Readonly<Record<string, string>> = {

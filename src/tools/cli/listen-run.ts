@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import type { Writable } from "node:stream";
 import { nodeWebhook } from "../../../adapters/node.ts";
 import { SetupError } from "../../errors.ts";
-import { entryNameOf, type LaneTag, publicId } from "../../inbox/lane-key.ts";
+import { publicId } from "../../inbox/lane-key.ts";
 import {
   createReceiver,
   type HandlerContext,
@@ -169,7 +169,7 @@ function printing(
   { terminal, printer, inbox }: Pick<Listening, "terminal" | "printer"> & Pick<Receiver<never>, "inbox">,
 ) {
   const lineOf = async (event: object, ctx: PrintContext): Promise<string> => {
-    const shows = await inbox.shows(entryNameOf(ctx.meta.lane));
+    const shows = await inbox.shows(ctx.meta.source);
     const shape = handledShape(event, ctx, { reveal: showContent, shows });
     return terminal.json ? jsonText(shape) : handledText(shape, systemClock.now());
   };
@@ -252,11 +252,12 @@ export interface HandledShape {
   /** The event's identity. */
   readonly handled: string;
   readonly eventType: string;
-  /** The lane's tag. */
-  readonly direction: LaneTag;
-  readonly apiClientId: string;
-  /** Null for an event that belongs to no message. */
-  readonly messageId: string | null;
+  readonly source: string;
+  readonly tenant: string | null;
+  /** The name of its lane. Null for an event by itself. */
+  readonly lane: string | null;
+  /** The id that its source gives it. Null by sequence, and for the digest of a body. */
+  readonly id: string | null;
   /** 0 for events that have no place in a sequence. */
   readonly sequence: number;
   readonly attempt: number;
@@ -268,14 +269,10 @@ export interface HandledShape {
 }
 
 export function handledShape(event: object, ctx: PrintContext, { reveal, shows }: BodyView): HandledShape {
-  const { lane, eventType, sequence } = ctx.meta;
+  const { source, tenant, lane, id, eventType, sequence } = ctx.meta;
   return {
     handled: ctx.identity,
-    eventType,
-    direction: lane.tag,
-    apiClientId: lane.apiClientId,
-    messageId: publicId(lane),
-    sequence,
+    ...{ eventType, source, tenant, lane, id: publicId(id), sequence },
     attempt: ctx.attempt,
     late: ctx.outOfOrder,
     replay: ctx.replay,
@@ -286,14 +283,14 @@ export function handledShape(event: object, ctx: PrintContext, { reveal, shows }
 
 /** `2026-01-01 12:00:00Z  message.sent  msg_1 #2  (attempt 2)  {"status":"sent"}` */
 export function handledText(shape: HandledShape, at: number): string {
-  const { eventType, messageId, direction, sequence, attempt, late, replay, missing, event } = shape;
+  const { eventType, lane, id, sequence, attempt, late, replay, missing, event } = shape;
   const remarks = [
     attempt > 1 && `attempt ${attempt}`,
     late && "late",
     replay && "replay",
     missing !== null && `${missing.from}-${missing.to} missing`,
   ].filter((remark) => remark !== false);
-  const place = direction === "outbound" ? `${messageId} #${sequence}` : (messageId ?? "-");
+  const place = lane === null ? (id ?? "-") : `${lane} ${id ?? `#${sequence}`}`;
   const told = remarks.length === 0 ? [] : [`(${remarks.join(", ")})`];
   const content = isRecord(event) && "data" in event ? event.data : event;
   return printable([timeText(at), eventType, place, ...told, JSON.stringify(content)].join("  "));

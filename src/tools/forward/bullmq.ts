@@ -27,9 +27,9 @@ export interface BullmqJobOptions {
 
 /** A job's data. Its name is the event type, its id the event's identity. */
 export interface ForwardedJob {
-  /** The same for all events of a message. */
+  /** The same for all events of a lane. */
   readonly key: string;
-  /** The event's place among its message's; 0 for events that have none. */
+  /** The event's place among its lane's; 0 for events that have none. */
   readonly sequence: number;
   readonly headers: Readonly<Record<string, string>>;
   /** The body exactly as it was received: `Buffer.from(body)` gives its bytes, `parseEvent(body)` the event. */
@@ -51,7 +51,7 @@ export interface BullmqPublisher extends Required<Publisher> {}
 
 /**
  * Makes a publisher for `forward` and `passthrough` that adds a job for each event, with the event's identity as the job's id:
- * while Redis has the job, the same event is not added again. Jobs are added in the order of their message, but BullMQ does
+ * while Redis has the job, the same event is not added again. Jobs are added in the order of their lane, but BullMQ does
  * not keep it: workers with a concurrency above one, several workers, and every retry overtake. `sequence` in the job's data
  * says where an event belongs.
  *

@@ -15,7 +15,7 @@ import type { WebhookEvent } from "../../sources/messaging/types.ts";
 import { type Tolerance, toleranceOption } from "../../sources/messaging/verify.ts";
 import { CheckedPublisher, messageOf, type Publish, type Publisher, publisherOption } from "./publisher.ts";
 
-// The handler that hands events to a distributed engine, once each by their id and in the order of their message.
+// The handler that hands events to a distributed engine, once each by their id and in the order of their lane.
 
 /** What forwarding needs of a handler's context. */
 export type ForwardContext = Pick<
@@ -26,8 +26,8 @@ export type ForwardContext = Pick<
 /**
  * Makes a handler for `receiver.onAny` and `receiver.onLate` that publishes each event as it was received. It succeeds when
  * the engine has acknowledged; an error of the engine, and an answer that has not come when `ctx.signal` aborts
- * (`handlerTimeoutMs`), make the inbox try again, with the same id. A message's next event waits until then, so the engine
- * gets them in ascending sequence (RCV-7). An attempt whose acknowledgement was lost is made twice: the engine must know the
+ * (`handlerTimeoutMs`), make the inbox try again, with the same id. A lane's next event waits until then, so the engine
+ * gets a message's in ascending sequence (RCV-7). An attempt whose acknowledgement was lost is made twice: the engine must know the
  * id again, or its consumers must.
  *
  * @param publisher - `jetstreamPublisher(…)`, `bullmqPublisher(…)`, or a function of your own

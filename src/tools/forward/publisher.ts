@@ -2,11 +2,11 @@
 import { hash } from "node:crypto";
 import { SetupError } from "../../errors.ts";
 import type { HandlerContext, HandlerMeta } from "../../inbox/handlers.ts";
-import { identityOf, type LaneKey } from "../../inbox/lane-key.ts";
+import { identityOf } from "../../inbox/lane-key.ts";
 import { sha256 } from "../../internal/json.ts";
 import type { Logger } from "../../internal/logger.ts";
 import { invalidOption, isPromise } from "../../internal/options.ts";
-import { lanePlaceOf } from "../../sources/messaging/parse.ts";
+import { placeOf } from "../../sources/messaging/parse.ts";
 import type { WebhookEvent } from "../../sources/messaging/types.ts";
 
 /**
@@ -128,22 +128,29 @@ export interface ForwardedMessage {
    */
   readonly id: string;
   /**
-   * 64 hex digits that name the message's lane, the same for all its events: the partition key or group id, so that an
-   * engine that keeps order by key keeps the message's.
+   * 64 hex digits, the same for all events of a lane, and of the event's own for one without a lane: the partition key or group id, so that
+   * an engine that keeps order by key keeps the lane's.
    */
   readonly key: string;
   /** The body exactly as it was received and signed: UTF-8 JSON, unless another source writes something else. */
   readonly body: Uint8Array;
   /**
-   * Printable ASCII. `oncehook-event-type` (percent-encoded where it is not), `oncehook-sequence`, and where they apply
-   * `oncehook-attempt`, `oncehook-replay`, `oncehook-late`, `oncehook-missing` (`2-3`) and `traceparent`.
-   * A replayed event is late too when a later event of its message was handled before: it must not turn a state back.
+   * Printable ASCII. `oncehook-event-type`, `oncehook-source`, `oncehook-sequence`, and where they apply `oncehook-tenant`,
+   * `oncehook-lane`, `oncehook-own-id`, `oncehook-attempt`, `oncehook-replay`, `oncehook-late`, `oncehook-missing` (`2-3`) and
+   * `traceparent`. Texts of the event are percent-encoded where they are not printable ASCII.
+   * A replayed event is late too when a later event of its lane was handled before: it must not turn a state back.
    */
   readonly headers: Readonly<Record<string, string>>;
   /** The body, parsed. Of another source than the messaging service: that source's event. */
   readonly event: WebhookEvent;
-  /** What `key` is made of. */
-  readonly lane: LaneKey;
+  /** The name of the entry that it came through. */
+  readonly source: string;
+  /** Whose it is, where one source has the events of several. The messaging service's is the `apiClientId`. */
+  readonly tenant: string | null;
+  /** The name of its lane, such as the id of an outbound message. Null if the event is by itself. */
+  readonly lane: string | null;
+  /** The id that its source gives it, such as that of an inbound message. Null by sequence. */
+  readonly ownId: string | null;
   /** The place in its lane: a later event of the lane has a higher number. 0 for an event by itself. */
   readonly sequence: number;
   /** 1 on the first hand-out of an event; null where nobody counts, as in `passthrough`. */
@@ -159,13 +166,14 @@ export interface Circumstances {
   /** 1 or more; null where nobody counts. */
   readonly attempt: number | null;
   readonly replay: boolean;
-  /** A later event of its message was handled before: it came late, or is a replay. */
+  /** A later event of its lane was handled before: it came late, or is a replay. */
   readonly late: boolean;
   readonly missing: { readonly from: number; readonly to: number } | null;
 }
 
 /** What the inbox knows of an event. */
-export type Known = Pick<HandlerMeta, "lane" | "sequence" | "eventType"> & Pick<HandlerContext, "identity">;
+export type Known = Pick<HandlerMeta, "source" | "tenant" | "lane" | "id" | "sequence" | "eventType"> &
+  Pick<HandlerContext, "identity">;
 
 /** @param known - default: what follows from the messaging service's event */
 export function messageOf(
@@ -174,15 +182,14 @@ export function messageOf(
   circumstances: Circumstances,
   known: Known = knownOf(event, body),
 ): ForwardedMessage {
-  const { lane, sequence, eventType, identity } = known;
+  const { source, tenant, lane, id: ownId, sequence, identity } = known;
   return {
     id: identity,
-    key: hash("sha256", JSON.stringify([lane.tag, lane.apiClientId, lane.messageId])),
+    key: hash("sha256", JSON.stringify(lane === null ? [source, tenant, null, ownId] : [source, tenant, lane])),
     body,
-    headers: headersOf(eventType, sequence, circumstances),
+    headers: headersOf(known, circumstances),
     event,
-    lane,
-    sequence,
+    ...{ source, tenant, lane, ownId, sequence },
     attempt: circumstances.attempt,
     signal: circumstances.signal,
   };
@@ -190,17 +197,22 @@ export function messageOf(
 
 function knownOf(event: WebhookEvent, body: Uint8Array): Known {
   const { eventType } = event;
-  const { lane, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
-  return { lane, sequence, eventType, identity: identityOf(lane, sequence, eventType, null) };
+  const { lane, ownId, sequence } = placeOf(event, () => sha256(body).toString("hex"));
+  const { source, tenant, name } = lane;
+  const identity = identityOf({ lane, ownId, sequence, eventType });
+  return { source, tenant, lane: name, id: ownId ?? null, sequence, eventType, identity };
 }
 
 function headersOf(
-  eventType: string,
-  sequence: number,
+  { source, tenant, lane, id, sequence, eventType }: Known,
   { attempt, replay, late, missing, traceparent }: Circumstances,
 ): Record<string, string> {
   return {
     "oncehook-event-type": printable(eventType),
+    "oncehook-source": source,
+    ...(tenant === null ? {} : { "oncehook-tenant": printable(tenant) }),
+    ...(lane === null ? {} : { "oncehook-lane": printable(lane) }),
+    ...(id === null ? {} : { "oncehook-own-id": printable(id) }),
     "oncehook-sequence": `${sequence}`,
     ...(attempt === null ? {} : { "oncehook-attempt": `${attempt}` }),
     ...(replay ? { "oncehook-replay": "true" } : {}),
@@ -210,7 +222,7 @@ function headersOf(
   };
 }
 
-/** An event type comes from outside: a line break in a header would begin another one. */
+/** A text of an event comes from outside: a line break in a header would begin another one. */
 function printable(text: string): string {
   return text.replace(/[^!-$&-~]+/gu, (other) => encodeURIComponent(other));
 }

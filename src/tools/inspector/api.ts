@@ -72,49 +72,40 @@ export interface ListPage<T> {
 
 /** `POST api/events`: the body is an `EventQuery`, all fields optional. With `format: "csv"`, the answer is a text/csv of up to 10,000 events. */
 export type EventPage = ListPage<EventShape>;
-/** `POST api/messages`: the body is a `LaneQuery`, all fields optional. */
-export type MessagePage = ListPage<SummaryShape>;
+/** `POST api/lanes`: the body is a `LaneQuery`, all fields optional. */
+export type LanePage = ListPage<SummaryShape>;
 /** `GET api/quarantine?state=held&after=…&limit=…`. */
 export type QuarantinePage = ListPage<QuarantineShape>;
 
-/** `POST api/lookup` with `{ text }`: the messages with this message id, external reference or whole phone number. */
+/** `POST api/lookup` with `{ text }`: the lanes with this name, or with events of this id, external reference or whole phone number. */
 export interface Lookup {
   readonly matches: readonly LookupMatch[];
-  /** More messages match than are listed. */
+  /** More lanes match than are listed. */
   readonly more: boolean;
 }
 
-/** A message that a search found. */
-export interface LookupMatch {
-  readonly lane: number;
-  /** See `Message`. */
-  readonly messageId: string;
-  readonly apiClientId: string;
-  readonly found: "message" | "reference" | "number";
-  readonly newest: Pick<EventShape, "id" | "eventType" | "sequence" | "acceptedAt" | "state">;
+/** A lane that a search found. */
+export interface LookupMatch extends Pick<EventShape, "laneId" | "source" | "tenant" | "lane"> {
+  readonly found: "lane" | "id" | "reference" | "number";
+  readonly newest: Pick<EventShape, "id" | "ownId" | "eventType" | "sequence" | "acceptedAt" | "state">;
 }
 
-/** `GET api/messages/7`. `POST api/messages/7/reveal` answers the same with numbers and texts, and writes an audit row. */
-export interface Message {
-  readonly lane: number;
-  readonly tag: string;
-  readonly apiClientId: string;
-  /** For an `unlaned` event, it is made of the body's digest: then it is empty and `identity` is null, unless revealed. */
-  readonly messageId: string;
+/** `GET api/lanes/7`. `POST api/lanes/7/reveal` answers the same with numbers and texts, and writes an audit row. */
+export interface LaneDetail extends Pick<EventShape, "laneId" | "source" | "tenant" | "lane" | "order"> {
   readonly status: LaneStatus;
   readonly cursor: number | null;
   readonly readyAt: number | null;
   readonly peer: string | null;
   readonly externalReference: string | null;
-  readonly events: readonly MessageEvent[];
+  readonly events: readonly LaneEvent[];
   /** It has more events: `events` are those next to its cursor. */
   readonly more: boolean;
   readonly drawing: Drawing;
   readonly revealed: boolean;
 }
 
-/** An event of a message, with its body. */
-export interface MessageEvent extends EventShape {
+/** An event of a lane, with its body. */
+export interface LaneEvent extends EventShape {
   /** The delivery's `traceparent`. */
   readonly trace: string | null;
   /** SHA-256 of the exact body, hexadecimal. Null unless revealed: a reader who knows the rest of the body could guess a number with it. */
@@ -125,7 +116,7 @@ export interface MessageEvent extends EventShape {
   readonly body: ShownBody | null;
 }
 
-/** The story of a message, for a timeline: what arrived when, and what was passed to a handler when. */
+/** The story of a lane, for a timeline: what arrived when, and what was passed to a handler when. */
 export interface Drawing {
   /** The first and the last moment in it. If something is still in progress, the last moment is `now`. */
   readonly from: number;
@@ -137,7 +128,7 @@ export interface Drawing {
   readonly events: readonly DrawnEvent[];
   /** Ascending. */
   readonly gaps: readonly DrawnGap[];
-  /** The current state: the end that was handled, or what the message waits for. */
+  /** The current state: the end that was handled, or what the lane waits for. */
   readonly end: DrawnEnd;
 }
 
@@ -200,7 +191,7 @@ export interface DrawnGap {
   readonly to: number;
   /** When the event after the gap had arrived. */
   readonly since: number;
-  /** Null while the message waits for it. */
+  /** Null while the lane waits for it. */
   readonly until: number | null;
   /** The wait ended without the missing events. */
   readonly skipped: boolean;
@@ -208,7 +199,7 @@ export interface DrawnGap {
   readonly filledAt: number | null;
 }
 
-/** Where the message stands, at the right of the drawing. */
+/** Where the lane stands, at the right of the drawing. */
 export interface DrawnEnd {
   /**
    * - `ended`: an event that ends a message was handled; `eventType` says which.
@@ -223,7 +214,7 @@ export interface DrawnEnd {
 
 /** A row of the list. */
 export interface QuarantineShape extends Omit<KeptShape, "digest"> {
-  /** See `MessageEvent`. */
+  /** See `LaneEvent`. */
   readonly digest: string | null;
 }
 
@@ -240,7 +231,7 @@ export type ErrorGroups = readonly ErrorGroup[];
 export type AuditList = readonly AuditRecord[];
 
 /**
- * The answer to an act: `POST api/events/7/replay`, `…/discard`, `api/messages/7/unblock`, `…/release`, `api/quarantine/7/replay`,
+ * The answer to an act: `POST api/events/7/replay`, `…/discard`, `api/lanes/7/unblock`, `…/release`, `api/quarantine/7/replay`,
  * `…/discard`. A refused act has status 409 (404 for `not_found`).
  */
 export type ActAnswer =
@@ -275,7 +266,7 @@ export type BulkWork =
    */
   | { readonly act: "replay"; readonly query: object; readonly upTo?: number; readonly skipSuperseded?: boolean }
   | { readonly act: "discard"; readonly query: object; readonly upTo?: number }
-  /** All blocked messages. */
+  /** All blocked lanes. */
   | { readonly act: "unblock" }
   /** All held quarantined bodies, or those with one `reason`. `upTo` as with events. */
   | { readonly act: "replay_quarantined" | "discard_quarantined"; readonly reason?: string; readonly upTo?: number };

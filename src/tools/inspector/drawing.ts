@@ -1,7 +1,7 @@
-/** The story of a message, as the page draws it: what arrived when, what was handled when, and why something waited. Pure. */
+/** The story of a lane, as the page draws it: what arrived when, what was handled when, and why something waited. Pure. */
 
 import { gapBefore } from "../../inbox/gap.ts";
-import { isSharedLane, type LaneOrder, ORDERS } from "../../inbox/lane-key.ts";
+import { isShared, type LaneOrder } from "../../inbox/lane-key.ts";
 import type {
   AttemptRecord,
   EventId,
@@ -19,14 +19,14 @@ import type {
   DrawnEvent,
   DrawnGap,
   DrawnHold,
-  Message,
-  MessageEvent,
+  LaneDetail,
+  LaneEvent,
   QuarantineDetail,
   QuarantineShape,
 } from "./api.ts";
 
 /** @param now - epoch milliseconds; what is still in progress reaches to it */
-export function drawMessage(lane: LaneRecord, now: number): Drawing {
+export function drawLane(lane: LaneRecord, now: number): Drawing {
   const scene = sceneOf(lane);
   const gaps = gapsOf(scene);
   const places = new Map(scene.handOuts.map((event, index) => [event, index + 1]));
@@ -75,7 +75,7 @@ function momentsOf(events: readonly DrawnEvent[], gaps: readonly DrawnGap[]): re
   return all.filter((at) => at !== null);
 }
 
-/** Computed once per message, before it is drawn. */
+/** Computed once per lane, before it is drawn. */
 interface Scene {
   readonly lane: LaneRecord;
   readonly order: LaneOrder | null;
@@ -92,14 +92,11 @@ interface Scene {
 }
 
 function sceneOf(lane: LaneRecord): Scene {
-  const { events } = lane;
-  const order = ORDERS[lane.key.tag];
+  const { events, key } = lane;
   return {
     lane,
-    order,
-    places: isSharedLane(lane.key.tag)
-      ? new Map([...events].sort(bySequence).map((event, index) => [event, index + 1]))
-      : null,
+    order: key.order,
+    places: isShared(key) ? new Map([...events].sort(bySequence).map((event, index) => [event, index + 1])) : null,
     arrivals: [...events].sort((a, b) => a.id - b.id),
     handOuts: events.filter(wasHandedOut).sort((a, b) => a.startedAt - b.startedAt || byTurn(a, b)),
     late: new Set(events.filter((event) => cameLate(lane, event))),
@@ -133,7 +130,7 @@ function wasHandedOut(event: EventSummary): event is EventSummary & { readonly s
 /** A replay removes the mark `late`. Then an event was late if a later one had started before it arrived. */
 function cameLate(lane: LaneRecord, event: EventSummary): boolean {
   if (event.late || event.state === "late") return true;
-  if (!event.forced || ORDERS[lane.key.tag] === null) return false;
+  if (!event.forced || lane.key.order === null) return false;
   const { sequence, acceptedAt, startedAt } = event;
   return lane.events.some((other) => {
     if (other.sequence <= sequence || other.startedAt === null) return false;
@@ -161,7 +158,7 @@ interface Filling {
   readonly since: number;
 }
 
-/** The gaps of a message: filled in time, skipped, or still open. */
+/** The gaps of a lane: filled in time, skipped, or still open. */
 interface Gaps {
   readonly fillings: readonly Filling[];
   readonly skipped: readonly GapRecord[];
@@ -329,8 +326,7 @@ function endOf(lane: LaneRecord): DrawnEnd {
 }
 
 /** A lane without order holds one event, and ends with it. Only a message has types that end it. */
-function ends({ key }: LaneRecord, { eventType }: EventSummary): boolean {
-  const order = ORDERS[key.tag];
+function ends({ key: { order } }: LaneRecord, { eventType }: EventSummary): boolean {
   return order === null || (order === "sequence" && isTerminal(eventType));
 }
 
@@ -338,18 +334,18 @@ function isDead({ state }: EventSummary): boolean {
   return state === "dead";
 }
 
-/** A message as it is shown: masked unless it is revealed. */
-export function shownMessage(lane: LaneRecord, bodies: Bodies, now: number, view: BodyView): Message {
+/** A lane as it is shown: masked unless it is revealed. */
+export function shownLane(lane: LaneRecord, bodies: Bodies, now: number, view: BodyView): LaneDetail {
   const { gapSince: _, ...facts } = laneShape(lane, view.reveal);
   return {
     ...facts,
     events: lane.events.map((event) => shownEvent(event, bodies.get(event.id)?.raw ?? null, view)),
-    drawing: drawMessage(lane, now),
+    drawing: drawLane(lane, now),
     revealed: view.reveal,
   };
 }
 
-function shownEvent(event: EventSummary, raw: Uint8Array | null, view: BodyView): MessageEvent {
+function shownEvent(event: EventSummary, raw: Uint8Array | null, view: BodyView): LaneEvent {
   const { trace, digest } = event;
   return {
     ...eventShape(event, view.reveal),

@@ -14,7 +14,7 @@ import type { ApiError, ApiErrorCode } from "./api.ts";
 export interface InspectorRequest<Native = unknown> {
   /** Upper case, as on the wire. */
   readonly method: string;
-  /** Path and query as the client sent them, with the part that a router removed: `/inspector/api/messages/7`. */
+  /** Path and query as the client sent them, with the part that a router removed: `/inspector/api/lanes/7`. */
   readonly url: string;
   readonly headers: HeaderSource;
   readonly native: Native;

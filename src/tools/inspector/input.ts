@@ -1,5 +1,5 @@
 /** Checks the fields of a request before the inbox gets them. A refusal names the field, never its value. */
-import { LANE_TAGS } from "../../inbox/lane-key.ts";
+import { LANE_ORDERS } from "../../inbox/lane-key.ts";
 import type { EventState } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery } from "../../inbox/store.ts";
 import { isRecord, suggestion } from "../../internal/options.ts";
@@ -149,9 +149,10 @@ export function eventFilter(states: readonly EventState[] = EVENT_STATES): Field
     late: flag,
     conflict: flag,
     eventType: textField,
-    apiClientId: textField,
     source: textField,
-    messageId: textField,
+    tenant: orNull(textField),
+    lane: textField,
+    id: textField,
     externalReference: textField,
     peer: textField,
     errorCode: textField,
@@ -169,11 +170,11 @@ export const EVENT_QUERY: Fields<EventQuery> = {
 
 export const LANE_QUERY: Fields<LaneQuery> = {
   statuses: listOf(oneOf(...LANE_STATUSES)),
-  tag: oneOf(...LANE_TAGS),
+  order: orNull(oneOf(...LANE_ORDERS)),
   without: listOf(textField),
   quietSince: time,
-  apiClientId: textField,
   source: textField,
+  tenant: orNull(textField),
   peer: orNull(textField),
   after: rowId,
   limit: rows(LONGEST_PAGE),

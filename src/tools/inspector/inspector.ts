@@ -26,7 +26,7 @@ import { type InspectorOptions, type ResolvedInspector, resolveInspector } from 
 import { type ApiCall, type ApiRoute, matcher, type PathMatch, type PathTarget } from "./route.ts";
 import { actRoutes, bulkRoute } from "./routes/acts.ts";
 import { eventsRoute } from "./routes/events.ts";
-import { messageRoutes, quarantineRoutes } from "./routes/messages.ts";
+import { laneRoutes, quarantineRoutes } from "./routes/lanes.ts";
 import { auditRoute, groupsRoute, historyRoute, lookupRoute, overviewRoute } from "./routes/overview.ts";
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -35,7 +35,7 @@ const API_ROUTES: readonly ApiRoute[] = [
   overviewRoute,
   historyRoute,
   eventsRoute,
-  ...messageRoutes,
+  ...laneRoutes,
   lookupRoute,
   ...quarantineRoutes,
   groupsRoute,

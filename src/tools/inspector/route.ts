@@ -10,7 +10,7 @@ import type { Samples } from "./look.ts";
 /** A route is a POST if it changes something, or takes a filter that may name a person. A POST needs the CSRF header. */
 export interface ApiRoute {
   readonly method: "GET" | "POST";
-  /** Below `api/`, with `:id` for a number: `messages/:id/reveal`. */
+  /** Below `api/`, with `:id` for a number: `lanes/:id/reveal`. */
   readonly path: string;
   readonly access: Access;
   run(call: ApiCall): Promise<InspectorAnswer> | InspectorAnswer;

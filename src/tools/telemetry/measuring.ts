@@ -10,10 +10,9 @@ import type {
   Instrumentation,
   Observer,
 } from "../../inbox/instrumentation.ts";
-import { entryNameOf } from "../../inbox/lane-key.ts";
+import { shownText } from "../../inbox/masking.ts";
 import type { InboxStats } from "../../inbox/record.ts";
 import type { Clock } from "../../internal/clock.ts";
-import { isKnownEventType } from "../../sources/messaging/parse.ts";
 import {
   ATTRIBUTES,
   BoundedLabel,
@@ -42,12 +41,11 @@ interface Measures {
   readonly errors: BoundedLabel;
   /** Why deliveries are refused or fail: also what stores throw. */
   readonly reasons: BoundedLabel;
-  /** The event types of sources besides the messaging service. */
-  readonly types: BoundedLabel;
+  readonly types: TypeLabels;
 }
 
 const NONE: Labels = {};
-/** The others always have a reason, or are of other sources. */
+/** The others always have a reason, or only some sources have them. */
 const WITHOUT_REASON: Readonly<
   Record<Exclude<DeliveryOutcome, "quarantined" | "refused" | "failed" | "handshake">, true>
 > = {
@@ -69,17 +67,20 @@ const ENDINGS: Readonly<Record<AttemptEnding, true>> = {
 };
 const SLOTS = ["current", "previous", "next"] as const;
 
-/** An event type as spans and metrics name it: those of other sources come from outside, so there are at most 50. */
-export function typeLabel({ lane, eventType }: Pick<AttemptInfo, "lane" | "eventType">, types: BoundedLabel): string {
-  const source = entryNameOf(lane);
-  if (source === null) return isKnownEventType(eventType) ? eventType : OTHER;
-  const label = types.of(`${source} ${eventType}`);
-  return label === OTHER ? OTHER : eventType;
-}
+/** Event types as spans and metrics name them: they come from outside, so there are at most 50 of each source. */
+export class TypeLabels {
+  readonly #bySource = new Map<string, BoundedLabel>();
 
-/** The label of a source besides the messaging service. */
-export function sourceLabel(source: string | null): Labels {
-  return source === null ? NONE : { [ATTRIBUTES.source]: source };
+  of({ lane: { source }, eventType }: Pick<AttemptInfo, "lane" | "eventType">): string {
+    // Somebody may have written a phone number or a sentence there.
+    if (shownText(eventType) !== eventType) return OTHER;
+    let types = this.#bySource.get(source);
+    if (types === undefined) {
+      types = new BoundedLabel();
+      this.#bySource.set(source, types);
+    }
+    return types.of(eventType);
+  }
 }
 
 /** The error of an attempt; null for one that went well. */
@@ -88,11 +89,14 @@ export function errorLabel({ ending, errorCode }: AttemptReport): string | null 
 }
 
 /** Series that an alert looks for must be there before their first increase, or it does not show. */
-function startAtZero({ meters }: Measures): void {
+function startAtZero({ meters }: Measures, sources: readonly string[]): void {
   for (const key of metricsOf("counter")) if (METRICS[key].attributes.length === 0) meters.count(key, NONE, 0);
-  for (const outcome of keysOf(WITHOUT_REASON)) meters.count("deliveries", { [ATTRIBUTES.outcome]: outcome }, 0);
   for (const ending of keysOf(ENDINGS)) meters.count("attempts", { [ATTRIBUTES.ending]: ending }, 0);
-  for (const slot of SLOTS) meters.count("secretUses", { [ATTRIBUTES.slot]: slot }, 0);
+  for (const source of sources) {
+    for (const outcome of keysOf(WITHOUT_REASON))
+      meters.count("deliveries", { [ATTRIBUTES.outcome]: outcome, [ATTRIBUTES.source]: source }, 0);
+    for (const slot of SLOTS) meters.count("secretUses", { [ATTRIBUTES.slot]: slot, [ATTRIBUTES.source]: source }, 0);
+  }
 }
 
 function measuring(measures: Measures, system: string): Instrumentation {
@@ -105,7 +109,7 @@ function measuring(measures: Measures, system: string): Instrumentation {
 
 function measureDelivery({ meters, reasons }: Measures, report: DeliveryReport): void {
   const { outcome, slot, late, status, durationMs } = report;
-  const source = sourceLabel(report.source);
+  const source = { [ATTRIBUTES.source]: report.source };
   const reason = report.reason === null ? null : reasons.of(report.reason);
   const labels = { [ATTRIBUTES.outcome]: outcome };
   meters.count("deliveries", { ...labels, ...(reason !== null && { [ATTRIBUTES.reason]: reason }), ...source });
@@ -153,9 +157,9 @@ class MeasuredAttempt implements Observer<AttemptReport> {
     const labels = {
       [ATTRIBUTES.system]: this.#system,
       [ATTRIBUTES.operationName]: PROCESS,
-      [ATTRIBUTES.destination]: typeLabel(this.#info, types),
+      [ATTRIBUTES.destination]: types.of(this.#info),
       ...(error !== null && { [ATTRIBUTES.errorType]: errors.of(error) }),
-      ...sourceLabel(entryNameOf(this.#info.lane)),
+      [ATTRIBUTES.source]: this.#info.lane.source,
     };
     meters.count("consumed", labels);
     meters.record("processDuration", report.durationMs / 1000, labels);
@@ -185,6 +189,8 @@ const PATIENCE_MS = 2_000;
 /** What of a receiver is watched. */
 export interface Instrumentable {
   instrument(instrumentation: Instrumentation): unknown;
+  /** The names of its entries. */
+  readonly sources: readonly string[];
   /** Its name and its inbox: a receiver of the same key counts on where another ended. */
   readonly key: string;
   readonly clock: Clock;
@@ -263,6 +269,7 @@ export class LastingMetrics<Place extends object, Made extends Meters> {
     const made = this.#made.get(place) ?? new Map<string, Lasting<Made>>();
     const lasting = made.get(receiver.key) ?? madeBy(make);
     register?.(lasting.meters);
+    startAtZero(lasting, receiver.sources);
     this.#made.set(place, made.set(receiver.key, lasting));
     // Called twice for one receiver, it must not count twice.
     if (lasting.gauges.follow(receiver)) receiver.instrument(measuring(lasting, system));
@@ -271,15 +278,13 @@ export class LastingMetrics<Place extends object, Made extends Meters> {
 
 function madeBy<Made extends Meters>(make: (gauges: Gauges) => Made): Lasting<Made> {
   const gauges = new Gauges();
-  const lasting = {
+  return {
     gauges,
     meters: make(gauges),
     errors: new BoundedLabel(),
     reasons: new BoundedLabel(),
-    types: new BoundedLabel(),
+    types: new TypeLabels(),
   };
-  startAtZero(lasting);
-  return lasting;
 }
 
 // Counts by label, to be read whenever somebody collects: a count costs a look into a map, and no call of a metrics library.

@@ -9,9 +9,11 @@ export const ATTRIBUTES = {
   operationType: "messaging.operation.type",
   /** The event type. */
   destination: "messaging.destination.name",
+  /** The id that its source gives the event, or the name of its lane. */
   messageId: "messaging.message.id",
   errorType: "error.type",
   eventId: "oncehook.event.id",
+  lane: "oncehook.lane",
   sequence: "oncehook.event.sequence",
   late: "oncehook.event.late",
   replay: "oncehook.event.replay",
@@ -20,14 +22,14 @@ export const ATTRIBUTES = {
   outcome: "oncehook.delivery.outcome",
   reason: "oncehook.delivery.reason",
   slot: "oncehook.secret.slot",
-  /** The entry of a source besides the messaging service; absent for that. */
+  /** The name of the entry. */
   source: "oncehook.source",
 } as const;
 
 /** What an attempt is called in spans and metrics: `process message.delivery`. */
 export const PROCESS = "process";
 
-/** In the place of an event type that this version does not know, and of the codes beyond the first 50: their number has no bound. */
+/** In the place of event types and codes beyond the first 50, and of an event type that is not a plain word. */
 export const OTHER = "_OTHER";
 
 /** The messaging system, unless the application names it. */
@@ -104,7 +106,7 @@ export const METRICS = {
     name: "oncehook.events.late",
     kind: "counter",
     unit: "{event}",
-    description: "Events that came below the cursor of their message.",
+    description: "Events that came below the cursor of their lane.",
     attributes: [],
   },
   gaps: {
@@ -183,7 +185,7 @@ export const METRICS = {
     name: "oncehook.inbox.blocked_lanes",
     kind: "gauge",
     unit: "{lane}",
-    description: "Messages that wait for an operator, behind a dead letter.",
+    description: "Lanes that wait for an operator, behind a dead letter.",
     attributes: [],
   },
 } as const satisfies Record<string, Metric>;

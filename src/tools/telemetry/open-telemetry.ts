@@ -1,7 +1,7 @@
 /** Spans and metrics by OpenTelemetry's API. Its types are all that is imported: the application hands in the API it uses. */
 import type * as Api from "@opentelemetry/api";
 import type { AttemptInfo, AttemptReport, Observer } from "../../inbox/instrumentation.ts";
-import { entryNameOf, publicId } from "../../inbox/lane-key.ts";
+import { publicId } from "../../inbox/lane-key.ts";
 import { invalidOption, refuseUnknownOptions, textOption } from "../../internal/options.ts";
 import {
   errorLabel,
@@ -10,20 +10,9 @@ import {
   LastingMetrics,
   type Meters,
   RunningTotals,
-  sourceLabel,
-  typeLabel,
+  TypeLabels,
 } from "./measuring.ts";
-import {
-  ATTRIBUTES,
-  BoundedLabel,
-  DEFAULT_SYSTEM,
-  type GaugeKey,
-  METRICS,
-  type Metric,
-  metricsOf,
-  PROCESS,
-  SCOPE,
-} from "./names.ts";
+import { ATTRIBUTES, DEFAULT_SYSTEM, type GaugeKey, METRICS, type Metric, metricsOf, PROCESS, SCOPE } from "./names.ts";
 
 /** What is used of `@opentelemetry/api` 1.9. */
 export type OpenTelemetryApi = Pick<
@@ -67,7 +56,7 @@ export function openTelemetry(
   const tracer = options.tracer ?? api.trace.getTracer(SCOPE);
   const meter = options.meter ?? api.metrics.getMeter(SCOPE);
   lastingMetrics.measure(receiver, { place: meter, system, make: (gauges) => metersOf(meter, gauges) });
-  const types = new BoundedLabel();
+  const types = new TypeLabels();
   receiver.instrument({ attempt: (info) => new AttemptSpan({ api, tracer, system, types }, info) });
 }
 
@@ -117,7 +106,7 @@ interface Tracing {
   readonly api: OpenTelemetryApi;
   readonly tracer: Api.Tracer;
   readonly system: string;
-  readonly types: BoundedLabel;
+  readonly types: TypeLabels;
 }
 
 /** The span of one attempt. No child of what happened to be current: the delivery may be days old, and is linked. */
@@ -127,7 +116,7 @@ class AttemptSpan implements Observer<AttemptReport> {
 
   constructor({ api, tracer, system, types }: Tracing, info: AttemptInfo) {
     this.#api = api;
-    const type = typeLabel(info, types);
+    const type = types.of(info);
     this.#span = tracer.startSpan(
       `${PROCESS} ${type}`,
       { kind: api.SpanKind.CONSUMER, links: linksTo(info.traceparent), attributes: attributesOf(info, type, system) },
@@ -151,15 +140,18 @@ class AttemptSpan implements Observer<AttemptReport> {
   }
 }
 
-function attributesOf({ eventId, lane, sequence, attempt, late, replay }: AttemptInfo, type: string, system: string) {
-  const messageId = publicId(lane);
+function attributesOf(info: AttemptInfo, type: string, system: string) {
+  const { eventId, lane, id, sequence, attempt, late, replay } = info;
+  const messageId = publicId(id ?? lane.name);
+  const name = publicId(lane.name);
   return {
     [ATTRIBUTES.system]: system,
     [ATTRIBUTES.operationName]: PROCESS,
     [ATTRIBUTES.operationType]: PROCESS,
     [ATTRIBUTES.destination]: type,
-    ...sourceLabel(entryNameOf(lane)),
+    [ATTRIBUTES.source]: lane.source,
     ...(messageId !== null && { [ATTRIBUTES.messageId]: messageId }),
+    ...(name !== null && { [ATTRIBUTES.lane]: name }),
     [ATTRIBUTES.eventId]: eventId,
     [ATTRIBUTES.sequence]: sequence,
     [ATTRIBUTES.attempt]: attempt,

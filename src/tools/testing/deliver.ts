@@ -8,7 +8,7 @@ import { invalidOption, refuseUnknownOptions } from "../../internal/options.ts";
 import { type Answer, accepted, type IncomingWebhook } from "../../receiver/incoming.ts";
 import type { Receiver } from "../../receiver/receiver.ts";
 import type { HeaderSource } from "../../sources/headers.ts";
-import { lanePlaceOf, parseEvent } from "../../sources/messaging/parse.ts";
+import { parseEvent, placeOf } from "../../sources/messaging/parse.ts";
 import { type SignOptions, signPayload } from "../../sources/messaging/sign.ts";
 import {
   isFormOf,
@@ -102,8 +102,9 @@ async function look<Tx>(
   const parsed = parseEvent(body);
   if (!parsed.ok) return { lane: "quarantined", record: null };
   const { event } = parsed;
-  const { lane: key, sequence } = lanePlaceOf(event, () => sha256(body).toString("hex"));
-  const lane = await receiver.inbox.lane(key);
+  const { lane: key, ownId, sequence } = placeOf(event, () => sha256(body).toString("hex"));
+  const { source, tenant } = key;
+  const lane = await receiver.inbox.lane(ownId === undefined ? key : { source, tenant, id: ownId });
   const record = lane?.events.find((one) => one.sequence === sequence && one.eventType === event.eventType);
   return { lane, record: record ?? null };
 }

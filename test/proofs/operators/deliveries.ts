@@ -1,7 +1,7 @@
 /** What an inbox of several people is sent: events of messages, invoices that they share, and bodies that are not events. */
-import { eventIdentity, type InboxStore } from "../../../src/index.ts";
+import type { InboxStore, KnownEvent } from "../../../src/index.ts";
 import { fixtures, lifecycle, type SignedRequest, shuffled, signedRequest } from "../../../src/tools/testing/index.ts";
-import { otherIdentity } from "../sources.ts";
+import { otherIdentity, serviceIdentity } from "../sources.ts";
 
 export const NAMES = ["messages", "billing"] as const;
 
@@ -27,7 +27,7 @@ const NOT_YET = "not yet: ";
 export function newDeliveries(round: string, now: number, random: () => number): readonly Delivery[] {
   const anyone = () => PEOPLE[Math.floor(random() * PEOPLE.length)] ?? PEOPLE[0];
   const outbound = (event: object, person: Person): Delivery => {
-    const identity = eventIdentity(event as never, Buffer.from(JSON.stringify(event)));
+    const identity = serviceIdentity(event as KnownEvent);
     return { source: "messages", identity, person, content: event };
   };
   const messages = Array.from({ length: MESSAGES }, (_, index) => {

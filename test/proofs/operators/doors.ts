@@ -33,7 +33,7 @@ const GOOD: readonly Call[] = [
   { method: "GET", path: "/api/overview", headers: OWN, right: "read" },
   { method: "POST", path: "/api/events", headers: POST, right: "read" },
   { method: "POST", path: "/api/events/1/replay", headers: POST, right: "act" },
-  { method: "POST", path: "/api/messages/1/reveal", headers: POST, right: { access: "reveal", by: "somebody" } },
+  { method: "POST", path: "/api/lanes/1/reveal", headers: POST, right: { access: "reveal", by: "somebody" } },
 ];
 
 const BY_LINK: Call = { method: "GET", path: "", headers: { ...OWN, ...LINKED }, right: "read" };

@@ -9,18 +9,20 @@ const NAMING: Readonly<Record<string, string>> = {
   oncehook_lane: `'"' || peer || '"' = ?`,
 };
 
-/** By what they say: a copy numbers names, attempts and quarantined bodies anew, and ends the leases. */
+/** By what they say: a copy numbers attempts and quarantined bodies anew, and ends the leases. */
 const SAME: Readonly<Record<string, string>> = {
-  events: `select e.id, e.lane, e.seq, k.name, e.state, e.outcome, e.keep, e.finished, e.attempts, e.late, e.forced, e.accepted, e.signed, e.error, e.identity from oncehook_event e join oncehook_kind k on k.id = e.kind order by e.id`,
+  events:
+    "select id, lane, seq, type, source, tenant, hex(own_id), state, outcome, keep, finished, attempts, late, forced, accepted, signed, error from oncehook_event order by id",
   bodies: "select * from oncehook_body order by event",
-  lanes: "select id, tag, message, cursor, gap_since, peer, reference, status = 1 from oncehook_lane order by id",
+  lanes:
+    "select id, source, tenant, name, ord, cursor, gap_since, peer, reference, status = 1 from oncehook_lane order by id",
   gaps: "select * from oncehook_gap order by lane, hi",
   attempts:
     "select event, attempt, at, duration, error_code, error from oncehook_attempt order by event, attempt, at, duration",
   quarantine:
-    "select digest, reason, slot, scope, state, signed, accepted, raw, signer from oncehook_quarantine order by digest",
+    "select digest, reason, slot, source, tenant, scope, state, signed, accepted, raw, signer from oncehook_quarantine order by digest",
   audit: "select at, by, act, detail from oncehook_audit order by id",
-  counters: "select name, value from oncehook_counter where name not like '%name%' order by name",
+  counters: "select name, value from oncehook_counter order by name",
 };
 
 /** The tables that name `person`. */

@@ -15,7 +15,7 @@ import { silentLogger } from "../../../src/internal/logger.ts";
 import { type SqliteDatabase, sqliteStore } from "../../../src/stores/sqlite.ts";
 import { createFakeClock, incomingOf, seededRandom, shuffled } from "../../../src/tools/testing/index.ts";
 import { MEMORY_DISK } from "../../support/memory-disk.ts";
-import { breachesOf, breachLines, endOf, type HandledEffect, ownOf, storedEventOf } from "../history.ts";
+import { breachesOf, breachLines, endOf, type HandledEffect, laneOf, ownOf, storedEventOf } from "../history.ts";
 import { commitEffect, contentsOf, makeEffectTable } from "../inbox.ts";
 import { sourcesFor } from "../sources.ts";
 import {
@@ -230,8 +230,8 @@ class World implements Outcome {
       const now = after.get(event.id);
       const raw = texts.get(event.id)?.raw;
       const isOthers = raw !== undefined && !Buffer.from(raw).includes(`"${person}"`);
-      const name = `an event of somebody else, ${event.lane.messageId} ${event.sequence}`;
-      if (now === undefined) this.problems.push(`erased: the identity of ${event.lane.messageId}`);
+      const name = `an event of somebody else, ${laneOf(event)} ${event.sequence}`;
+      if (now === undefined) this.problems.push(`erased: the identity of ${laneOf(event)}`);
       else if (isOthers && !now.hasBody) this.problems.push(`erased: ${name}`);
       else if (isOthers && event.state !== "pending" && endOf(now) !== endOf(event))
         this.problems.push(`erased: ${name}, was ${endOf(event)} and is ${endOf(now)}`);

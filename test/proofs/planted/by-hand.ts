@@ -47,8 +47,8 @@ export const BY_HAND: readonly Bug[] = [
       words(
         "src/stores/sqlite/schema.ts",
         "inbox",
-        "create unique index oncehook_event_identity",
-        "create index oncehook_event_identity",
+        "create unique index oncehook_event_place",
+        "create index oncehook_event_place",
       ),
     ],
   },
@@ -64,15 +64,12 @@ export const BY_HAND: readonly Bug[] = [
         "src/sources/messaging/source.ts",
         "read($claimed)",
         "newEvent($$event)",
-        `{
-          ...$0,
-          lane: {
-            apiClientId: "",
-            tag: "unlaned",
-            messageId: Buffer.from($claimed.timestamp === null ? [] : ($claimed.candidates[0] ?? [])).toString("hex"),
-          },
+        `((stored) => ({
+          ...stored,
+          lane: { ...stored.lane, name: null, order: null },
+          ownId: Buffer.from($claimed.timestamp === null ? [] : ($claimed.candidates[0] ?? [])).toString("hex"),
           sequence: 0,
-        }`,
+        }))($0)`,
       ),
     ],
   },
@@ -145,7 +142,7 @@ export const BY_HAND: readonly Bug[] = [
     room: "settle",
     tests: "test/stores/memory.test.ts",
     caughtBy: "sim",
-    says: "double: ",
+    says: "no handler saw it",
     places: [
       code(
         "src/inbox/lane.ts",
@@ -392,10 +389,10 @@ export const BY_HAND: readonly Bug[] = [
       words(
         "src/stores/sqlite/schema.ts",
         "inbox",
-        "oncehook_event_identity on oncehook_event (lane, seq, kind);",
-        "oncehook_event_identity on oncehook_event (lane, seq);",
+        "oncehook_event_place on oncehook_event (lane, seq, type);",
+        "oncehook_event_place on oncehook_event (lane, seq);",
       ),
-      words("src/stores/sqlite/statements.ts", "known", "and kind = ?", "and ? >= 0"),
+      words("src/stores/sqlite/statements.ts", "known", "and type = ?", "and ? <> ''"),
     ],
   },
   {

@@ -34,7 +34,14 @@ export const IN_USE: readonly Bug[] = [
     name: "joined without the lane",
     room: "accept",
     tests: "test/inbox/batcher.test.ts",
-    places: [code("src/inbox/group-commit.ts", "identityText", "laneKeyText($lane)", '""')],
+    places: [
+      code(
+        "src/inbox/group-commit.ts",
+        "accept($event, $parsed, $done)",
+        "identityText($event)",
+        'identityText({ ...$event, lane: { source: "", tenant: null, name: null, order: null } })',
+      ),
+    ],
   },
   {
     name: "an unhandled event makes others late",

@@ -26,10 +26,10 @@ export const MUTANTS: readonly FoundMutant[] = [
   },
   {
     room: "accept",
-    name: "place: arguments of id() swapped (2)",
+    name: "place: === to !== (2)",
     caughtBy: "operators",
     tests: "test/stores/sqlite-data.test.ts",
-    says: "Cannot read properties of undefined",
+    says: "erased, and still in",
   },
   {
     room: "accept",

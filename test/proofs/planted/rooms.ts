@@ -22,10 +22,10 @@ export const ROOMS: readonly Room[] = [
         "scopeCovers",
       ],
       "src/sources/messaging/keyring.ts": ["compile", "previousEnd", "addSlot"],
-      "src/inbox/lane-key.ts": ["identityParts", "entryNameOf"],
+      "src/inbox/lane-key.ts": ["identityText", "isShared"],
       "src/inbox/lane.ts": ["arrivalOf", "#sequenceAt", "armArrival", "#mayRearm", "countArrival"],
       "src/inbox/group-commit.ts": ["#commit", "#commitAccepts", "#succeeded", "#failed"],
-      "src/stores/sqlite/batch.ts": ["acceptByRules", "place", "firstIn", "countRepeat", "amend"],
+      "src/stores/sqlite/batch.ts": ["acceptByRules", "place", "knownById", "countRepeat", "amend"],
     },
   },
   {

@@ -1,5 +1,6 @@
 /** Whether attempts went as the documentation says: each is recorded as its handler ended, and the next one comes in its time. */
 import type { EventSummary, LaneRecord } from "../../../src/index.ts";
+import { laneOf } from "../history.ts";
 import { ASKED_MS } from "./handlers.ts";
 import type { HandOut, World } from "./world.ts";
 
@@ -83,7 +84,7 @@ export function mistimed(attempts: Attempts): string[] {
     const waited = next.at - failure.at;
     const isLate = !mayWait && next.attempt === failure.attempt + 1 && waited > most + PROMPT_MS;
     if (waited >= least && !isLate) return [];
-    const came = `${failure.event.lane.messageId} ${failure.event.sequence}: attempt ${next.attempt} came`;
+    const came = `${laneOf(failure.event)} ${failure.event.sequence}: attempt ${next.attempt} came`;
     return [
       `${came} ${waited / SECOND} s after the failure of attempt ${failure.attempt}, not within ${least / SECOND}–${most / SECOND} s`,
     ];
@@ -157,6 +158,6 @@ function handOutsOf({ handOuts }: World, { id }: EventSummary, attempt: number):
   return handOuts.filter((one) => one.event === id && one.attempt === attempt);
 }
 
-function nameOf({ event: { lane, sequence }, attempt }: Pick<Failure, "event" | "attempt">): string {
-  return `${lane.messageId} ${sequence}: attempt ${attempt}`;
+function nameOf({ event, attempt }: Pick<Failure, "event" | "attempt">): string {
+  return `${laneOf(event)} ${event.sequence}: attempt ${attempt}`;
 }

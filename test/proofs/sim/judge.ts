@@ -1,6 +1,6 @@
 /** What became of a world: the history checker's verdict, and what only a world that stands still at its end can show. */
 import type { EventSummary, LaneRecord } from "../../../src/index.ts";
-import { breachesOf, breachLines, type History, type StoredEvent, storedEventOf } from "../history.ts";
+import { breachesOf, breachLines, type History, laneOf, type StoredEvent, storedEventOf } from "../history.ts";
 import { type Attempts, isActedOn, miscounted, mistimed, recordedOtherwise } from "./attempts.ts";
 import { markerIn } from "./handlers.ts";
 import type { HandOut, World } from "./world.ts";
@@ -69,7 +69,7 @@ async function historyOf(world: World, events: readonly EventSummary[], replayed
         (event): StoredEvent => ({ ...storedEventOf(event), marker: markerIn(bodies.get(event.id)?.raw ?? null) }),
       ),
       ...quarantined.items.map(({ digest }) => ({
-        ...{ identity: Buffer.from(digest).toString("hex"), messageId: "", sequence: 0 },
+        ...{ identity: Buffer.from(digest).toString("hex"), lane: "", sequence: 0 },
         ...{ state: "quarantined", attempts: 0 },
       })),
     ],
@@ -93,6 +93,10 @@ async function misgauged({ observer }: World, events: readonly EventSummary[]): 
   );
 }
 
+function nameOf(event: EventSummary): string {
+  return `${laneOf(event)} ${event.sequence}`;
+}
+
 function isFiltered({ outcome }: EventSummary): boolean {
   return outcome === "filtered";
 }
@@ -101,7 +105,7 @@ function isFiltered({ outcome }: EventSummary): boolean {
 function unhandled(events: readonly EventSummary[]): string[] {
   return events
     .filter(({ outcome }) => outcome === "unhandled")
-    .map(({ lane, sequence }) => `${lane.messageId} ${sequence} was recorded as unhandled`);
+    .map((event) => `${nameOf(event)} was recorded as unhandled`);
 }
 
 /** An attempt that no handler saw: who lacks an event's source leaves it as it is. A process that ends in a claim has used an attempt. */
@@ -110,10 +114,7 @@ function untried({ course, handOuts }: World, events: readonly EventSummary[]): 
   const handedOut = (id: number) => handOuts.filter(({ event }) => event === id).length;
   return events
     .filter(({ id, attempts }) => attempts > handedOut(id))
-    .map(
-      ({ id, lane, sequence, attempts }) =>
-        `${lane.messageId} ${sequence} has ${attempts} attempts and ${handedOut(id)} hand-outs`,
-    );
+    .map((event) => `${nameOf(event)} has ${event.attempts} attempts and ${handedOut(event.id)} hand-outs`);
 }
 
 /** An attempt too many (I7). */
@@ -121,9 +122,7 @@ function overtried({ course }: World, events: readonly EventSummary[]): string[]
   const { maxAttempts } = course.receiver;
   return events
     .filter(({ attempts }) => attempts > maxAttempts)
-    .map(
-      ({ lane, sequence, attempts }) => `${lane.messageId} ${sequence} was tried ${attempts} times of ${maxAttempts}`,
-    );
+    .map((event) => `${nameOf(event)} was tried ${event.attempts} times of ${maxAttempts}`);
 }
 
 /** A dead letter that was handed out again, and no operator had asked for it (I7). */
@@ -136,7 +135,7 @@ function triedAfterTheEnd(
   return ends.flatMap(({ eventId, attempt }) => {
     const event = events.find(({ id }) => id === eventId);
     if (event === undefined || event.attempts <= attempt || replayed.has(`event ${eventId}`)) return [];
-    return [`${event.lane.messageId} ${event.sequence} was tried again after its attempt ${attempt} had given it up`];
+    return [`${nameOf(event)} was tried again after its attempt ${attempt} had given it up`];
   });
 }
 
@@ -165,7 +164,7 @@ function handOutsDown(world: World): string[] {
 /** Those in the order of their lane, of a position or by arrival. */
 function inOrder(handOuts: readonly HandOut[]): HandOut[] {
   return handOuts.filter(
-    ({ tag, handler, replay }) => (tag === "position" || tag === "arrival") && handler === "on" && !replay,
+    ({ order, handler, replay }) => (order === "position" || order === "arrival") && handler === "on" && !replay,
   );
 }
 
@@ -188,12 +187,11 @@ const whereabouts = ({ event, position }: HandOut) => `event ${event} of ${posit
 /** What reached `onLate` by its position, though none of a higher one had been passed to a handler. One that ended otherwise may have been claimed. */
 function wronglyLate({ handOuts }: World, events: readonly EventSummary[], acted: ReadonlySet<string>): string[] {
   const handed = new Set(handOuts.map(({ event }) => event));
-  return handOuts.flatMap(({ tag, handler, replay, lane, position, event }, index) => {
-    if (tag !== "position" || handler !== "late" || replay) return [];
+  return handOuts.flatMap(({ order, handler, replay, lane, position, event }, index) => {
+    if (order !== "position" || handler !== "late" || replay) return [];
     const isPassed = handOuts.slice(0, index).some((before) => before.lane === lane && before.position > position);
     const mayBeClaimed = events.some(
-      (one) =>
-        one.lane.messageId === lane && (acted.has(`event ${one.id}`) || !(handed.has(one.id) || isFiltered(one))),
+      (one) => one.lane.name === lane && (acted.has(`event ${one.id}`) || !(handed.has(one.id) || isFiltered(one))),
     );
     return isPassed || mayBeClaimed
       ? []
@@ -221,7 +219,7 @@ function skippedTooEarly(attempts: Attempts): string[] {
   if (mishaps.length + troubles.length + jumps.length > 0) return [];
   const waitMs = Number((gapWait as () => number)());
   return lanes.flatMap((lane) => {
-    if (lane.key.tag !== "outbound" || isActedOn(attempts, lane)) return [];
+    if (lane.key.order !== "sequence" || isActedOn(attempts, lane)) return [];
     let next: number = firstSequence;
     return world.handOuts.flatMap(({ event: id, flagged, sequence, at }) => {
       const own = events.find((event) => event.id === id);
@@ -233,9 +231,7 @@ function skippedTooEarly(attempts: Attempts): string[] {
       const dueAt = Math.min(Math.min(...waiting) + waitMs, own.occurredAt + LAST_RETRY_MS);
       return missing.length === 0 || at >= dueAt
         ? []
-        : [
-            `${lane.key.messageId} ${sequence} was passed on ${(dueAt - at) / 1_000} s before the wait for ${missing} ended`,
-          ];
+        : [`${lane.key.name} ${sequence} was passed on ${(dueAt - at) / 1_000} s before the wait for ${missing} ended`];
     });
   });
 }
@@ -246,7 +242,7 @@ function waitedForFiltered({ world, lanes }: Attempts): string[] {
   return lanes.flatMap(({ key, events, gaps }) =>
     gaps.flatMap(({ from, skippedAt }) => {
       const isHere = events.some((one) => one.sequence === from && isFiltered(one) && one.acceptedAt < skippedAt);
-      return isHere ? [`${key.messageId}: ${from} was waited for, and had been filtered`] : [];
+      return isHere ? [`${key.name}: ${from} was waited for, and had been filtered`] : [];
     }),
   );
 }
@@ -264,12 +260,12 @@ function passedTooEarly(
   const { holdBackMs, jumps } = course;
   if (holdBackMs === 0 || jumps.length > 0) return [];
   const passed = new Set<number>();
-  return inOrder(handOuts).flatMap(({ tag, lane, event, at }) => {
+  return inOrder(handOuts).flatMap(({ order, lane, event, at }) => {
     const isFirst = !passed.has(event);
-    const inLane = events.filter((other) => other.lane.messageId === lane && !isFiltered(other));
+    const inLane = events.filter((other) => other.lane.name === lane && !isFiltered(other));
     const waiting = inLane.filter(({ id }) => !passed.has(id));
     passed.add(event);
-    if (tag !== "position" || !isFirst || waiting.some(({ acceptedAt }) => acceptedAt + holdBackMs <= at)) return [];
+    if (order !== "position" || !isFirst || waiting.some(({ acceptedAt }) => acceptedAt + holdBackMs <= at)) return [];
     const isReleased = waiting.some(({ id, laneId }) => acted.has(`event ${id}`) || acted.has(`lane ${laneId}`));
     return isReleased ? [] : [`${lane}: event ${event} was not held back`];
   });

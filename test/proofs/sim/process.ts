@@ -36,7 +36,7 @@ export interface Surroundings {
 }
 
 /** What a hook is called with. */
-export type Reported = Pick<FailureNotice, "eventId" | "lane" | "sequence"> & { readonly attempt: number };
+export type Reported = Pick<FailureNotice, "eventId" | "lane" | "id" | "sequence"> & { readonly attempt: number };
 
 /** An event as a handler of `source` receives it. */
 export interface HandedEvent {

@@ -1,6 +1,6 @@
 /** What receivers say of an event, by an answer or a hook, against what the inbox holds at that moment: nothing is said before its commit. */
 import type { EventSummary, InboxStore } from "../../../src/index.ts";
-import { storedEventOf } from "../history.ts";
+import { laneOf, storedEventOf } from "../history.ts";
 import type { Course } from "./course.ts";
 import type { Reported } from "./process.ts";
 
@@ -25,20 +25,26 @@ export class Said {
     const event = items.find((one) => storedEventOf(one).identity === identity);
     if (event !== undefined && event.state !== "pending") return;
     if (event !== undefined && (await this.#isActedOn(event))) return;
-    const name = event === undefined ? identity : `${event.lane.messageId} ${event.sequence}`;
+    const name = event === undefined ? identity : `${laneOf(event)} ${event.sequence}`;
     this.wrong.push(`${name} was answered as handled, and is ${event?.state ?? "not stored"}`);
   }
 
-  async reported(kind: "failure" | "dead letter", { eventId, lane: key, sequence, attempt }: Reported): Promise<void> {
+  async reported(
+    kind: "failure" | "dead letter",
+    { eventId, lane: key, id: ownId, sequence, attempt }: Reported,
+  ): Promise<void> {
     this.count += 1;
-    const lane = await this.#inbox.lane(key);
+    const { source, tenant } = key;
+    const lane = await this.#inbox.lane(ownId === null ? key : { source, tenant, id: ownId });
     const event = lane?.events.find(({ id }) => id === eventId);
     const isStored =
       kind === "failure"
         ? lane?.attempts.some((one) => one.eventId === eventId && one.attempt === attempt)
         : event?.state === "dead";
     if (isStored || (event !== undefined && (await this.#isActedOn(event)))) return;
-    this.wrong.push(`${key.messageId} ${sequence}: the ${kind} of attempt ${attempt} was reported, and is not stored`);
+    this.wrong.push(
+      `${laneOf({ lane: key, ownId })} ${sequence}: the ${kind} of attempt ${attempt} was reported, and is not stored`,
+    );
   }
 
   /** An operator may have made it pending again. */

@@ -109,9 +109,9 @@ async function countsOf(world: World): Promise<Record<string, number>> {
 function ordersIn(handOuts: readonly HandOut[]): Record<string, number> {
   const count = (is: (handOut: HandOut) => boolean) => handOuts.filter(is).length;
   return {
-    "by position": count(({ tag, handler }) => tag === "position" && handler === "on"),
-    "late by position": count(({ tag, handler }) => tag === "position" && handler === "late"),
-    "by arrival": count(({ tag }) => tag === "arrival"),
+    "by position": count(({ order, handler }) => order === "position" && handler === "on"),
+    "late by position": count(({ order, handler }) => order === "position" && handler === "late"),
+    "by arrival": count(({ order }) => order === "arrival"),
   };
 }
 

@@ -8,8 +8,7 @@ import {
   type SourceRequestOptions,
   signedRequest,
 } from "../../../src/tools/testing/index.ts";
-import { documentedIdentity } from "../history.ts";
-import { otherIdentity, pushDelivery, type SourceName } from "../sources.ts";
+import { otherIdentity, pushDelivery, type SourceName, serviceIdentity } from "../sources.ts";
 import { Dice } from "./dice.ts";
 import type { Process } from "./process.ts";
 import type { Sending } from "./sendings.ts";
@@ -138,17 +137,9 @@ function bodyOf({ content }: Sending): string {
 function nameOf({ source, content }: Sending, text: string): string {
   const body = Buffer.from(text);
   if (typeof content === "string") {
-    const scope = JSON.stringify(source === "messages" ? "any" : source);
-    return createHash("sha256").update(scope).update(body).digest("hex");
+    const owner = JSON.stringify(source === "messages" ? [source, "any"] : { source, tenant: null });
+    return createHash("sha256").update(owner).update(body).digest("hex");
   }
   if (source !== "messages") return otherIdentity(source, body);
-  return identityOfService(content as KnownEvent);
-}
-
-function identityOfService(event: KnownEvent): string {
-  const { apiClientId, eventType } = event;
-  if (event.direction === "inbound")
-    return documentedIdentity({ apiClientId, tag: "inbound", messageId: event.data.messageId }, 0, eventType, null);
-  const { messageId, sequence } = event;
-  return documentedIdentity({ apiClientId, tag: "outbound", messageId }, sequence, eventType, null);
+  return serviceIdentity(content as KnownEvent);
 }

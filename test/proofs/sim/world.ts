@@ -1,11 +1,11 @@
 /** One seed's world: processes on one inbox, a service that sends, and time that passes when all have settled. */
-import type { LaneTag } from "../../../src/inbox/lane-key.ts";
+import type { LaneOrder } from "../../../src/inbox/record.ts";
 import type { EventSummary, InboxStore } from "../../../src/index.ts";
 import { silentLogger } from "../../../src/internal/logger.ts";
 import { thisInstance } from "../../../src/internal/process.ts";
 import { createFakeClock, type FakeClock } from "../../../src/tools/testing/index.ts";
 import { effectOf, type HandledEffect, ownOf } from "../history.ts";
-import { type SourceName, wrongEvent } from "../sources.ts";
+import { orderOf, type SourceName, wrongEvent } from "../sources.ts";
 import { type Course, isWanted, type Mishap } from "./course.ts";
 import { Dice } from "./dice.ts";
 import { type Handling, handleBy, type Manner, mannerOf, markerIn, takesMs, writes } from "./handlers.ts";
@@ -32,7 +32,7 @@ const OBSERVER = thisInstance();
 export interface HandOut {
   readonly event: number;
   readonly identity: string;
-  readonly tag: LaneTag;
+  readonly order: LaneOrder | null;
   readonly lane: string;
   readonly sequence: number;
   /** As its sender gave it; 0 without one. */
@@ -88,7 +88,7 @@ export class World implements Surroundings {
   /** Handlers at work, by process and source. */
   readonly #atWork = new Map<string, number>();
   /** The process that handles an event of a lane, by lane. */
-  readonly #handling = new Map<string, Process>();
+  readonly #handling = new Map<number, Process>();
   readonly #observed: Connection;
   readonly #operator: Operator;
   readonly #tells: boolean;
@@ -197,18 +197,18 @@ export class World implements Surroundings {
     if (wrong !== null) this.wrong.push(wrong);
     if (!isWanted(this.course, source, event)) this.wrong.push(`${ctx.identity} was filtered, and reached a handler`);
     const manner = mannerOf(this.course, ctx, this.#isHealed);
-    const { identity, messageId, sequence, late, replay } = effect;
+    const { identity, lane, sequence, late, replay } = effect;
     if (source !== "messages" && ctx.missing !== null)
-      this.wrong.push(`${messageId} ${sequence} waited for what is missing before it, where nothing can be`);
+      this.wrong.push(`${lane} ${sequence} waited for what is missing before it, where nothing can be`);
     const handOut: HandOut = {
-      ...{ event: ctx.meta.eventId, identity, tag: ctx.meta.lane.tag, lane: messageId, sequence, handler, replay },
+      ...{ event: ctx.meta.eventId, identity, order: orderOf(source, ctx.meta.lane), lane, sequence, handler, replay },
       ...{ position: "created" in event ? Number(event.created) : 0, flagged: late || replay, at: this.wallClock() },
       ...{ outOfOrder: ctx.outOfOrder, attempt: ctx.attempt, manner, ended: null },
       ...{ startedAt: this.clock.monotonic(), rateKey: this.#rateKeyOf(source, event) },
     };
     this.handOuts.push(handOut);
     const flags = `${late ? ", late" : ""}${replay ? ", replay" : ""}`;
-    this.say(`${process.name} handles ${messageId} ${sequence}, attempt ${ctx.attempt}${flags}: ${manner}`);
+    this.say(`${process.name} handles ${lane} ${sequence}, attempt ${ctx.attempt}${flags}: ${manner}`);
     const write = () => this.#write(ctx, effect);
     const timeoutMs = this.course.receiver.handlerTimeoutMs;
     const handling = { process, ctx, manner, timeoutMs, takesMs: takesMs(this.course, ctx, timeoutMs), write };
@@ -263,40 +263,40 @@ export class World implements Surroundings {
 
   /** A handler that runs on after its time may overlap its own retry. */
   #noteOverlap({ process, ctx, manner }: Handling, handle: () => unknown): unknown {
-    const { lane, sequence } = ctx.meta;
-    const running = this.#handling.get(lane.messageId);
+    const { laneId, lane, sequence } = ctx.meta;
+    const running = this.#handling.get(laneId);
     if (running !== undefined && !running.isDead)
-      this.overlaps.push(`${lane.messageId} ${sequence} was passed to a handler while another was in one`);
+      this.overlaps.push(`${lane} ${sequence} was passed to a handler while another was in one`);
     const result = handle();
     if (!(result instanceof Promise) || manner === "never ends" || manner === "overstays") return result;
-    this.#handling.set(lane.messageId, process);
-    const end = () => void this.#handling.delete(lane.messageId);
+    this.#handling.set(laneId, process);
+    const end = () => void this.#handling.delete(laneId);
     result.then(end, end);
     return result;
   }
 
   /** A lane that is held back is due when any of its events has waited so long. */
   async #lookAtHeldBack(): Promise<void> {
-    const { items } = await this.observer.findLanes({ tag: "position", statuses: ["gap"], limit: 1_000 });
+    const { items } = await this.observer.findLanes({ order: "position", statuses: ["gap"], limit: 1_000 });
     for (const { id } of items) {
       const { status, readyAt, events = [], key } = (await this.observer.lane(id)) ?? {};
       const held = events.filter(({ state, late, forced }) => state === "pending" && !late && !forced);
       const due = Math.min(...held.map(({ acceptedAt }) => acceptedAt)) + this.course.holdBackMs;
       if (status === "gap" && Number(readyAt) > due)
-        this.wrong.push(`${key?.messageId} was held back until ${readyAt}, though it is due at ${due}`);
+        this.wrong.push(`${key?.name} was held back until ${readyAt}, though it is due at ${due}`);
     }
   }
 
   /** A filtered event is not missing: a lane that waits for nothing else goes on at once. */
   async #lookAtGaps(): Promise<void> {
-    const { items } = await this.observer.findLanes({ tag: "outbound", statuses: ["gap"], limit: 1_000 });
+    const { items } = await this.observer.findLanes({ order: "sequence", statuses: ["gap"], limit: 1_000 });
     for (const { id } of items) {
       const { status, cursor = null, events = [], key } = (await this.observer.lane(id)) ?? {};
       const head = events.find(({ state, late }) => state === "pending" && !late)?.sequence ?? 0;
       const known = new Set(events.map(({ sequence }) => sequence));
       let next = cursor === null ? Number(this.course.receiver.firstSequence) : cursor + 1;
       while (known.has(next)) next++;
-      if (status === "gap" && next >= head) this.wrong.push(`${key?.messageId} ${head} waits, and nothing is missing`);
+      if (status === "gap" && next >= head) this.wrong.push(`${key?.name} ${head} waits, and nothing is missing`);
     }
   }
 

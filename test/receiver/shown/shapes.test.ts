@@ -14,17 +14,23 @@ const VIEW = { reveal: false, shows: ["messageId", "to"] };
 const REVEALED = { reveal: true, shows: [] };
 const PEER = "+15550100002";
 const SENT = "message.sent";
-/** `printf '["o","apc_1","msg_1",2,"message.sent"]' | openssl dgst -sha256` */
-const IDENTITY = "62b68d4a8b1f38368f75d4ff0f4f3a651bfd4d934030cca0833d3db35c47b594";
-/** `printf '["i","apc_1","msg_in_1"]' | openssl dgst -sha256` */
-const INBOUND_IDENTITY = "955b5b5d8faf890f520071a72326d057debb2e040d82b80852cb1084b85398f4";
+/** `printf '["service","apc_1","msg_1",2,"message.sent"]' | openssl dgst -sha256` */
+const IDENTITY = "2d50110bf5beb875f23c8316b93369bc2e04b9d33078f71cd8555408dc0649b4";
+/** `printf '["service","apc_1","msg_in_1"]' | openssl dgst -sha256` */
+const INBOUND_IDENTITY = "68eb67b2e691b8859e578093f0540f52f7eadfa6a5733f07160b2b5708932cc6";
 const BODY = Buffer.from(JSON.stringify({ messageId: "msg_1", to: PEER }));
-/** `printf '["u","apc_1","%064d"]' 7 | openssl dgst -sha256` */
-const UNLANED_IDENTITY = "648708eef9906bab4c43e9f97f390d70dfcb819622d0c650ccb0c3965bca9a28";
-const UNLANED = { apiClientId: "apc_1", tag: "unlaned", messageId: "7".padStart(64, "0") } as const;
-const key = { apiClientId: "apc_1", tag: "outbound", messageId: "msg_1" } as const;
+/** `printf '["service","apc_1","%064d"]' 7 | openssl dgst -sha256` */
+const DIGEST_IDENTITY = "80281704b7a36551a9d8c552b6421c18c6f9b3bc411288c80ea34bcf5b6f98ef";
+const DIGEST = "7".padStart(64, "0");
+const owner = { source: "service", tenant: "apc_1" } as const;
+const key = { ...owner, name: "msg_1", order: "sequence" } as const;
+const ALONE = { ...owner, name: null, order: null } as const;
+/** A lane that its source names by the digest of a body. */
+const OF_DIGEST = { source: "code", tenant: null, name: DIGEST, order: "arrival" } as const;
+/** As it is shown. */
+const SHOWN_KEY = { ...owner, lane: "msg_1", order: "sequence", laneId: 3 } as const;
 
-const FACTS: Omit<EventSummary, "identity" | "untimed" | "laneId" | "lane" | "trace" | "digest" | "hasBody"> = {
+const FACTS: Omit<EventSummary, "ownId" | "untimed" | "laneId" | "lane" | "trace" | "digest" | "hasBody"> = {
   ...{ id: 7, sequence: 2, eventType: SENT, state: "done", outcome: "handled", late: false, forced: true },
   ...{ occurredAt: 1, signedAt: 2, acceptedAt: 3, startedAt: 4, finishedAt: 5, attempts: 1, duplicates: 2 },
   ...{ conflict: false, errorCode: "handler_failed", error: "No route to …02." },
@@ -38,7 +44,7 @@ function event(wish: Partial<EventSummary> = {}): EventSummary {
     trace: "00-aa-bb-01",
     digest: Buffer.alloc(32, 1),
     hasBody: true,
-    identity: null,
+    ownId: null,
     untimed: false,
     ...wish,
   };
@@ -69,21 +75,22 @@ function expectPlain(shape: object): void {
 describe("eventShape()", () => {
   it("tells what is kept of an event and which message it is of, without its body, digest and trace", () => {
     const shape = eventShape(event(), false);
-    expect(shape).toStrictEqual({ ...FACTS, ...key, lane: 3, identity: IDENTITY, hasBody: true });
+    expect(shape).toStrictEqual({ ...FACTS, ...SHOWN_KEY, ownId: null, identity: IDENTITY, hasBody: true });
     expectPlain(shape);
     expect(eventShape(event({ hasBody: false }), false).hasBody).toBe(false);
   });
 
   it("names an inbound event by its message alone (EVT-12)", () => {
-    const inbound = { lane: { ...key, tag: "inbound", messageId: "msg_in_1" }, sequence: 0 } as const;
+    const inbound = { lane: ALONE, ownId: "msg_in_1", sequence: 0 } as const;
     const shape = eventShape(event({ ...inbound, eventType: "message.inbound" }), false);
-    expect(shape).toMatchObject({ ...inbound.lane, lane: 3, identity: INBOUND_IDENTITY });
+    const place = { ...owner, lane: null, order: null, laneId: 3 };
+    expect(shape).toMatchObject({ ...place, ownId: "msg_in_1", identity: INBOUND_IDENTITY });
   });
 
-  it("tells the digest of an unlaned event's body, and the identity made of it, only where bodies are revealed", () => {
-    const other = event({ lane: UNLANED, sequence: 0, eventType: "contact.optout" });
-    expect(eventShape(other, false)).toMatchObject({ ...UNLANED, messageId: "", identity: null });
-    expect(eventShape(other, true)).toMatchObject({ ...UNLANED, identity: UNLANED_IDENTITY });
+  it("shows an id that is the digest of a body, and the identity made of it, only where bodies are revealed", () => {
+    const other = event({ lane: ALONE, ownId: DIGEST, sequence: 0, eventType: "contact.optout" });
+    expect(eventShape(other, false)).toMatchObject({ ...owner, lane: null, ownId: null, identity: null });
+    expect(eventShape(other, true)).toMatchObject({ ...owner, lane: null, ownId: DIGEST, identity: DIGEST_IDENTITY });
   });
 });
 
@@ -119,15 +126,18 @@ describe("bodyShape()", () => {
 });
 
 describe("summaryShape()", () => {
-  const newest = { id: 7, eventType: SENT, sequence: 2, acceptedAt: 3, state: "done" } as const;
+  const newest = { id: 7, ownId: null, eventType: SENT, sequence: 2, acceptedAt: 3, state: "done" } as const;
   const summary: LaneSummary = { ...LANE, ...naming, id: 3, key, newest };
 
   it("tells what a row of a list tells, with the number masked, also in the reference", () => {
     const shape = summaryShape(summary);
     const masked = { peer: "…02", externalReference: "order 7 of …02" };
-    expect(shape).toStrictEqual({ ...LANE, ...key, ...masked, lane: 3, newest });
+    expect(shape).toStrictEqual({ ...LANE, ...SHOWN_KEY, ...masked, newest });
     expectPlain(shape);
-    expect(summaryShape({ ...summary, key: UNLANED })).toMatchObject({ ...UNLANED, messageId: "" });
+    const { name: _name, ...shown } = OF_DIGEST;
+    expect(summaryShape({ ...summary, key: OF_DIGEST })).toMatchObject({ ...shown, lane: null });
+    const newestOf = (ownId: string) => summaryShape({ ...summary, key: ALONE, newest: { ...newest, ownId } }).newest;
+    expect([newestOf(DIGEST), newestOf("msg_in_1")]).toEqual([newest, { ...newest, ownId: "msg_in_1" }]);
   });
 
   it("leaves null what a lane does not tell, and as it is what holds no number", () => {
@@ -141,14 +151,15 @@ describe("summaryShape()", () => {
 describe("laneShape()", () => {
   it("tells of a message what it is, without its lease, events, gaps and attempts", () => {
     const shape = laneShape(lane(), false);
-    expect(shape).toStrictEqual({ ...LANE, ...key, lane: 3, peer: "…02", externalReference: "order 7 of …02" });
+    expect(shape).toStrictEqual({ ...LANE, ...SHOWN_KEY, peer: "…02", externalReference: "order 7 of …02" });
     expectPlain(shape);
   });
 
   it("reveals the number and the reference, and the digest of a body that stands for an id", () => {
-    expect(laneShape(lane({ key: UNLANED }), false)).toMatchObject({ ...UNLANED, messageId: "" });
-    expect(laneShape(lane({ key: UNLANED }), true)).toMatchObject(UNLANED);
-    expect(laneShape(lane(), true)).toStrictEqual({ ...LANE, ...key, ...naming, lane: 3 });
+    const { name, ...shown } = OF_DIGEST;
+    expect(laneShape(lane({ key: OF_DIGEST }), false)).toMatchObject({ ...shown, lane: null });
+    expect(laneShape(lane({ key: OF_DIGEST }), true)).toMatchObject({ ...shown, lane: name });
+    expect(laneShape(lane(), true)).toStrictEqual({ ...LANE, ...SHOWN_KEY, ...naming });
   });
 });
 
@@ -158,12 +169,12 @@ describe("messageShape()", () => {
     events: [event(), second],
     attempts: [attempt, { ...attempt, eventId: 8 }, { ...attempt, attempt: 2 }],
   });
-  const told = { ...FACTS, ...key, lane: 3, identity: IDENTITY, hasBody: true };
+  const told = { ...FACTS, ...SHOWN_KEY, ownId: null, identity: IDENTITY, hasBody: true };
 
   it("tells all of a message: itself, its events with their bodies, its gaps and failed attempts", () => {
     const shape = messageShape(lane(), BODIES, VIEW);
     expect(shape).toStrictEqual({
-      ...{ ...LANE, ...key, lane: 3, peer: "…02", externalReference: "order 7 of …02" },
+      ...{ ...LANE, ...SHOWN_KEY, peer: "…02", externalReference: "order 7 of …02" },
       events: [{ ...told, body: { masked: { messageId: "msg_1", to: "…02" } } }],
       ...{ gaps: [gap], attempts: [attempt] },
     });
@@ -192,14 +203,14 @@ describe("messageShape()", () => {
 
   it("tells of a message of which nothing is left what it was", () => {
     const shape = messageShape(lane({ events: [], gaps: [], attempts: [] }), BODIES, VIEW);
-    expect(shape).toMatchObject({ lane: 3, messageId: "msg_1", events: [], gaps: [], attempts: [] });
+    expect(shape).toMatchObject({ laneId: 3, lane: "msg_1", events: [], gaps: [], attempts: [] });
   });
 });
 
 describe("quarantineShape()", () => {
   const facts: Omit<QuarantineRecord, "untimed" | "trace" | "digest" | "raw" | "head" | "signer"> = {
-    ...{ id: 4, reason: "invalid_json", slot: "current", scope: "any", state: "replayed", replayedAs: 7 },
-    ...{ signedAt: 2, acceptedAt: 3 },
+    ...{ id: 4, reason: "invalid_json", slot: "current", source: "code", tenant: null, scope: "any" },
+    ...{ state: "replayed", replayedAs: 7, signedAt: 2, acceptedAt: 3 },
   };
   const kept = { ...facts, trace: "00-aa-bb-01", signer: "f00d", digest: Uint8Array.of(0, 0xab, 0x0f) };
   const row: QuarantineRecord = { ...kept, head: null, untimed: false, raw: Buffer.from(`{"to":"${PEER}"`) };

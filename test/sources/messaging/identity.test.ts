@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
 import { identityOf, type LaneKey } from "../../../src/inbox/lane-key.ts";
 import { sha256 } from "../../../src/internal/json.ts";
-import { eventIdentity, lanePlaceOf, parseEvent } from "../../../src/sources/messaging/parse.ts";
+import { eventIdentity, parseEvent, placeOf } from "../../../src/sources/messaging/parse.ts";
 import type { WebhookEvent } from "../../../src/sources/messaging/types.ts";
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, sentBody } from "./examples.ts";
 
@@ -16,33 +16,34 @@ const parse = (text: string): WebhookEvent => {
   return result.event;
 };
 const identity = (text: string) => eventIdentity(parse(text), bytes(text));
-const place = (text: string) => lanePlaceOf(parse(text), () => "digest");
+const place = (text: string) => placeOf(parse(text), () => "digest");
+const source = "service";
 
 describe("eventIdentity()", () => {
   it.each([
-    [bodies["message.queued"], '["o","apc_7","msg_1001",1,"message.queued"]'],
-    [sentBody, '["o","apc_7","msg_1001",2,"message.sent"]'],
-    [deliveryBody, '["o","apc_7","msg_1001",3,"message.delivery"]'],
-    [failedBody, '["o","apc_7","msg_1002",4,"message.failed"]'],
-    [inboundBody, '["i","apc_7","msg_2001"]'],
+    [bodies["message.queued"], '["service","apc_7","msg_1001",1,"message.queued"]'],
+    [sentBody, '["service","apc_7","msg_1001",2,"message.sent"]'],
+    [deliveryBody, '["service","apc_7","msg_1001",3,"message.delivery"]'],
+    [failedBody, '["service","apc_7","msg_1002",4,"message.failed"]'],
+    [inboundBody, '["service","apc_7","msg_2001"]'],
     [
       '{"eventType":"message.read","direction":"outbound","apiClientId":"a","messageId":"m","sequence":9}',
-      '["o","a","m",9,"message.read"]',
+      '["service","a","m",9,"message.read"]',
     ],
-    [sentBody.replace("apc_7", "é😀"), '["o","é😀","msg_1001",2,"message.sent"]'],
-    [sentBody.replace("apc_7", '\\",\\"\\u0000\\n'), '["o","\\",\\"\\u0000\\n","msg_1001",2,"message.sent"]'],
-    [sentBody.replace('"sequence":2', '"sequence":-0'), '["o","apc_7","msg_1001",0,"message.sent"]'],
+    [sentBody.replace("apc_7", "é😀"), '["service","é😀","msg_1001",2,"message.sent"]'],
+    [sentBody.replace("apc_7", '\\",\\"\\u0000\\n'), '["service","\\",\\"\\u0000\\n","msg_1001",2,"message.sent"]'],
+    [sentBody.replace('"sequence":2', '"sequence":-0'), '["service","apc_7","msg_1001",0,"message.sent"]'],
   ])("is the SHA-256 of the identity's JSON array (EVT-12) #%#", (body, array) => {
     expect(identity(body)).toBe(openssl(array));
   });
 
   it.each([
-    ['{"eventType":"number.released","apiClientId":"a","data":{"x":1}}', "a"],
-    ['{"eventType":"number.released","data":{"x":1}}', ""],
-    ['{"eventType":"number.released","apiClientId":5}', ""],
-    ['{"eventType":"number.released","apiClientId":"\\ud800"}', ""],
+    ['{"eventType":"number.released","apiClientId":"a","data":{"x":1}}', '"a"'],
+    ['{"eventType":"number.released","data":{"x":1}}', "null"],
+    ['{"eventType":"number.released","apiClientId":5}', "null"],
+    ['{"eventType":"number.released","apiClientId":"\\ud800"}', "null"],
   ])("rests on the bytes for an event without a place: %s", (body, client) => {
-    expect(identity(body)).toBe(openssl(`["u","${client}","${openssl(body)}"]`));
+    expect(identity(body)).toBe(openssl(`["service",${client},"${openssl(body)}"]`));
   });
 
   it("is the same for every delivery of an event, however it was serialised (RCV-6)", () => {
@@ -54,27 +55,29 @@ describe("eventIdentity()", () => {
 
 describe("identityOf()", () => {
   it("ignores the type of events that have a lane of their own", () => {
-    const lane: LaneKey = { apiClientId: "a", tag: "inbound", messageId: "m" };
-    expect(identityOf(lane, 0, "message.inbound", null)).toBe(identityOf(lane, 0, "x", null));
+    const lane: LaneKey = { source, tenant: "a", name: null, order: null };
+    const event = { lane, ownId: "m", sequence: 0 };
+    expect(identityOf({ ...event, eventType: "message.inbound" })).toBe(identityOf({ ...event, eventType: "x" }));
   });
 });
 
-describe("lanePlaceOf()", () => {
+describe("placeOf()", () => {
   it("puts all outbound events of a message in one lane, by sequence", () => {
-    const lane = { apiClientId: "apc_7", tag: "outbound", messageId: "msg_1001" };
+    const lane = { source, tenant: "apc_7", name: "msg_1001", order: "sequence" };
     expect(place(sentBody)).toEqual({ lane, sequence: 2 });
     expect(place(deliveryBody)).toEqual({ lane, sequence: 3 });
   });
 
   it("gives an inbound message a lane of its own (RCV-10)", () => {
-    const expected = { lane: { apiClientId: "apc_7", tag: "inbound", messageId: "msg_2001" }, sequence: 0 };
+    const lane = { source, tenant: "apc_7", name: null, order: null };
+    const expected = { lane, ownId: "msg_2001", sequence: 0 };
     expect(place(inboundBody)).toEqual(expected);
     expect(place(inboundBody.replace("{", '{"sequence":7,'))).toEqual(expected);
   });
 
   it("puts an unknown outbound type into its message's lane (RCV-11)", () => {
     const text = '{"eventType":"message.read","direction":"outbound","apiClientId":"a","messageId":"m","sequence":0}';
-    expect(place(text)).toEqual({ lane: { apiClientId: "a", tag: "outbound", messageId: "m" }, sequence: 0 });
+    expect(place(text)).toEqual({ lane: { source, tenant: "a", name: "m", order: "sequence" }, sequence: 0 });
   });
 
   it.each([
@@ -89,7 +92,8 @@ describe("lanePlaceOf()", () => {
     '{"apiClientId":"a","messageId":"m","sequence":1}',
   ])("leaves an unknown type without a place: %s", (rest) => {
     const text = rest.replace("{", '{"eventType":"message.read",');
-    expect(place(text)).toEqual({ lane: { apiClientId: "a", tag: "unlaned", messageId: "digest" }, sequence: 0 });
+    const lane = { source, tenant: "a", name: null, order: null };
+    expect(place(text)).toEqual({ lane, ownId: "digest", sequence: 0 });
   });
 
   it("knows no negative zero", () => {
@@ -102,9 +106,9 @@ describe("lanePlaceOf()", () => {
     const refuse = () => {
       throw new Error("asked");
     };
-    expect(() => lanePlaceOf(parse(sentBody), refuse)).not.toThrow();
-    expect(() => lanePlaceOf(parse(inboundBody), refuse)).not.toThrow();
-    expect(() => lanePlaceOf(parse('{"eventType":"x"}'), refuse)).toThrow("asked");
+    expect(() => placeOf(parse(sentBody), refuse)).not.toThrow();
+    expect(() => placeOf(parse(inboundBody), refuse)).not.toThrow();
+    expect(() => placeOf(parse('{"eventType":"x"}'), refuse)).toThrow("asked");
   });
 });
 

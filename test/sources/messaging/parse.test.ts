@@ -10,6 +10,7 @@ import {
 import { bodies, bytes, deliveryBody, failedBody, inboundBody, sentBody } from "./examples.ts";
 
 type Fields = Record<string, unknown>;
+const TEXT_RULE = "expected 1 to 512 characters of well-formed Unicode, at most 1300 bytes";
 const outboundTypes = ["message.queued", "message.sent", "message.delivery", "message.failed"] as const;
 
 /** A body with some top-level fields and some fields of `data` replaced; undefined leaves one out. */
@@ -132,7 +133,7 @@ describe("parseEvent() on broken known events", () => {
 
   it.each(["apiClientId", "data.messageId"])("says that %s cannot be part of an identity", (path) => {
     const body = path === "apiClientId" ? sentBody.replace("apc_7", "") : sentBody.replaceAll("msg_1001", "");
-    expect(issuesOf(bytes(body))).toEqual([`${path}: expected 1 to 512 characters of well-formed Unicode`]);
+    expect(issuesOf(bytes(body))).toEqual([`${path}: ${TEXT_RULE}`]);
   });
 
   it("refuses message ids that disagree", () => {
@@ -150,6 +151,9 @@ describe("parseEvent() on broken known events", () => {
     ["surrogates in the wrong order", '"\\ude00\\ud83d"', false],
     ["513 characters", `"${"x".repeat(513)}"`, false],
     ["512 characters", `"${"x".repeat(512)}"`, true],
+    ["1,301 bytes", `"xx${"€".repeat(433)}"`, false],
+    ["1,300 bytes", `"x${"€".repeat(433)}"`, true],
+    ["1,301 bytes by escapes", `"xx${"\\u20ac".repeat(433)}"`, false],
     ["a surrogate pair by escapes", '"\\ud83d\\ude00"', true],
     ["U+FFFD", '"\ufffd"', true],
     ["a NUL", '"a\\u0000b"', true],
@@ -242,7 +246,7 @@ describe("parseEvent() on unknown event types (RCV-11)", () => {
   it.each(["{}", '{"eventType":null}', '{"eventType":1}', '{"eventType":["message.sent"]}', '{"eventType":""}'])(
     "refuses %s: no event type",
     (text) => {
-      expect(issuesOf(bytes(text))).toEqual(["eventType: expected 1 to 512 characters of well-formed Unicode"]);
+      expect(issuesOf(bytes(text))).toEqual([`eventType: ${TEXT_RULE}`]);
     },
   );
 });

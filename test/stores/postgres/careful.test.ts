@@ -10,14 +10,14 @@ import { newPool, newSchema, sql } from "./place.ts";
 
 /** More than a page of an index takes, and nothing that could be compressed. */
 const LONG = randomBytes(6_000).toString("base64");
-const long = { apiClientId: "client", tag: "outbound", messageId: LONG } as const;
+const long = { source: "service", tenant: "client", name: LONG, order: "sequence" } as const;
 
 describe("step()", () => {
   it("stores and leases the other rows of a batch when some cannot be stored, and keeps nothing of those", async () => {
     const store = await openAt(newSchema());
     const bad = [
       event("", 1, { lane: long }),
-      event("new client", 1, { lane: { ...long, apiClientId: LONG, messageId: "m" } }),
+      event("new tenant", 1, { lane: { ...long, tenant: LONG, name: "m" } }),
       event("new type", 1, { eventType: LONG }),
       event("time", 1, { occurredAt: 2 ** 64 }),
       event("trace", 1, { trace: "\0" }),
@@ -28,7 +28,7 @@ describe("step()", () => {
     const failed = bad.map(() => "failed");
     const outcomes = accepted.map(({ outcome }) => outcome);
     expect(outcomes).toEqual(["accepted", ...failed, "accepted", "duplicate", "failed", "accepted"]);
-    const leased = held.map(({ key, acceptIndex }) => [key.messageId, acceptIndex]);
+    const leased = held.map(({ key, acceptIndex }) => [key.name, acceptIndex]);
     expect(leased).toEqual(Object.entries({ a: 0, b: 7, d: 10 }));
     expect(await store.lane(long)).toBeNull();
     expect(await store.stats()).toMatchObject({ gauges: { pending: 3 }, counters: { accepted: 3, duplicates: 1 } });
@@ -88,7 +88,7 @@ describe("step()", () => {
     const accepts = [event("bad", 1, { trace: "\0" })];
     expect(await store.step(turn<PgClient>({ accepts, claim: { limit: 9 } }))).toMatchObject({
       accepted: [{ outcome: "failed" }],
-      leases: [{ key: { messageId: "m" } }],
+      leases: [{ key: { name: "m" } }],
     });
   });
 });

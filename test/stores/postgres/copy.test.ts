@@ -33,10 +33,10 @@ async function open<Tx>(store: InboxStore<Tx>): Promise<InboxStore<Tx>> {
 }
 
 function eventOf(lane: number, sequence: number): NewEvent {
-  const messageId = `msg_${lane}`;
-  const raw = new TextEncoder().encode(JSON.stringify({ messageId, sequence, text: "x".repeat(200) }));
-  const key = { apiClientId: `client_${lane % 3}`, tag: "outbound", messageId } as const;
-  return event(messageId, sequence, { lane: key, raw, gapWaitMs: lane % 7 === 0 ? 3_600_000 : 0 });
+  const name = `msg_${lane}`;
+  const raw = new TextEncoder().encode(JSON.stringify({ name, sequence, text: "x".repeat(200) }));
+  const key = { source: "service", tenant: `client_${lane % 3}`, name, order: "sequence" } as const;
+  return event(name, sequence, { lane: key, raw, gapWaitMs: lane % 7 === 0 ? 3_600_000 : 0 });
 }
 
 function step<Tx>(store: InboxStore<Tx>, wish: Partial<Omit<Turn<Tx>, "claim">> & { limit?: number }) {

@@ -1,6 +1,7 @@
 /** Declared effects: many events in one write, each of which succeeds or fails alone. */
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { LANE_ORDERS } from "../../../src/inbox/lane-key.ts";
 import type { NewEvent } from "../../../src/inbox/record.ts";
 import type { EffectStatement } from "../../../src/inbox/store.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../../src/stores/postgres.ts";
@@ -216,7 +217,7 @@ describe("declared effects on Postgres", () => {
 });
 
 describe("the end of a lease in one statement", () => {
-  /** What is in the tables, without numbers of names and without times. */
+  /** What is in the tables, without times. */
   const rowsOf = (schema: string) =>
     sql(`select l.status, l.ready_at is null as idle, l.cursor, l.gap_since is null as no_gap, l.token > 0 as has_token, l.holder, l.leased,
         l.leased_attempts, l.leased_started, e.seq, e.state, e.outcome, e.keep, e.finished is null as open, e.attempts,
@@ -225,7 +226,6 @@ describe("the end of a lease in one statement", () => {
   const tallyOf = (schema: string) =>
     sql(`select sum(pending)::int as pending, sum(handled)::int as handled from ${schema}.tally`);
 
-  const TAGS = ["outbound", "position", "arrival"] as const;
   const shapes: readonly (readonly [string, readonly number[], string | null])[] = [
     ["alone", [1], null],
     ["the next in sequence behind it", [1, 2], null],
@@ -235,28 +235,30 @@ describe("the end of a lease in one statement", () => {
     ["one that is held back behind it", [1, 2], "update @.event set gap_wait = 86400000"],
   ];
 
-  it.each(TAGS.flatMap((tag) => shapes.map(([name, sequences, change]) => [tag, name, sequences, change] as const)))(
-    "writes what the rules write: %s, %s",
-    async (tag, _name, sequences, change) => {
-      const lane = { apiClientId: tag === "outbound" ? "client" : "billing", tag, messageId: "m" };
-      const [first, ...behind] = sequences.map((sequence) => ({
-        ...event("m", sequence),
-        ...(tag !== "outbound" && { identity: `own ${sequence}`, gapWaitMs: 0 }),
-        lane,
-      })) as [NewEvent, ...NewEvent[]];
-      const endOf = async (effects: readonly EffectStatement[]) => {
-        const { store, schema, settle } = await openDesk();
-        await store.step(turn<PgClient>({ accepts: [first] }));
-        const { leases: held } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
-        await store.step(turn<PgClient>({ accepts: behind }));
-        if (change !== null) await sql(change.replaceAll("@", schema));
-        const settled = await settle(complete(held[0], ...effects));
-        return { status: settled[0]?.status, rows: await rowsOf(schema), tally: await tallyOf(schema) };
-      };
-      // Without effects the turn ends it, by the rules.
-      expect(await endOf([{ text: "select 1", values: [] }])).toEqual(await endOf([]));
-    },
-  );
+  it.each(
+    LANE_ORDERS.flatMap((order) =>
+      shapes.map(([name, sequences, change]) => [order, name, sequences, change] as const),
+    ),
+  )("writes what the rules write: %s, %s", async (order, _name, sequences, change) => {
+    const isShared = order !== "sequence";
+    const lane = { source: isShared ? "billing" : "service", tenant: "client", name: "m", order };
+    const [first, ...behind] = sequences.map((sequence) => ({
+      ...event("m", sequence),
+      ...(isShared && { ownId: `own ${sequence}`, gapWaitMs: 0 }),
+      lane,
+    })) as [NewEvent, ...NewEvent[]];
+    const endOf = async (effects: readonly EffectStatement[]) => {
+      const { store, schema, settle } = await openDesk();
+      await store.step(turn<PgClient>({ accepts: [first] }));
+      const { leases: held } = await store.step(turn<PgClient>({ claim: { limit: 1 } }));
+      await store.step(turn<PgClient>({ accepts: behind }));
+      if (change !== null) await sql(change.replaceAll("@", schema));
+      const settled = await settle(complete(held[0], ...effects));
+      return { status: settled[0]?.status, rows: await rowsOf(schema), tally: await tallyOf(schema) };
+    };
+    // Without effects the turn ends it, by the rules.
+    expect(await endOf([{ text: "select 1", values: [] }])).toEqual(await endOf([]));
+  });
 
   it("is the same where the role has another isolation than READ COMMITTED", async () => {
     const { pool, sent } = toldPool({ options: "-c default_transaction_isolation=serializable" });

@@ -85,12 +85,12 @@ beforeAll(async () => {
 
 afterAll(() => sql(`drop owned by ${ROLE} cascade; drop role ${ROLE}`));
 
-const LANE = { apiClientId: "clïent\0", tag: "outbound", messageId: "m\\1" } as const;
+const LANE = { source: "service", tenant: "clïent\0", name: "m\\1", order: "sequence" } as const;
 const NAMED = { peer: "+49 é\0", externalReference: "\\101" };
 
 function incoming(sequence: number): NewEvent {
   const raw = Buffer.concat([Buffer.from(`${sequence}`), ALL]);
-  return event(LANE.messageId, sequence, { lane: LANE, raw, ...NAMED });
+  return event(LANE.name, sequence, { lane: LANE, raw, ...NAMED });
 }
 
 /** Accepts an event and takes its lane's head. */

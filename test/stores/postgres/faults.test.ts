@@ -111,9 +111,10 @@ describe("limits of the role", () => {
     const client = await pool.connect();
     client.release();
     isLate = true;
-    const step = () => store.step(turn<PgClient>({ accepts: [event("m")] }));
+    // A first event alone would be accepted by one statement.
+    const step = () => store.step(turn<PgClient>({ accepts: [event("m", 1), event("m", 2)] }));
     await expect(step()).rejects.toMatchObject({ code: "store_unavailable", fields: { sqlState: "57014" } });
-    expect((await step()).accepted).toMatchObject([{ outcome: "accepted" }]);
+    expect((await step()).accepted).toMatchObject([{ outcome: "accepted" }, { outcome: "accepted" }]);
     // The connection was given back, and not replaced by another one.
     expect(await pool.connect()).toBe(client);
     client.release();

@@ -1,5 +1,7 @@
 /** Looking for due lanes or expired leases does not pass the index entries of all lanes that moved on since the last vacuum. */
 import { describe, expect, inject, it, onTestFinished } from "vitest";
+import type { Lease } from "../../../src/inbox/store.ts";
+import { ORDER } from "../../../src/stores/database.ts";
 import { IndexCursor } from "../../../src/stores/postgres/open.ts";
 import type { PgClient, PgPool } from "../../../src/stores/postgres.ts";
 import { createFakeClock } from "../../../src/tools/testing/fake-clock.ts";
@@ -39,12 +41,10 @@ describe("IndexCursor", () => {
 
 const FILL = `
   alter table @.lane set (autovacuum_enabled = false);
-  insert into @.client (name) values ('client');
-  insert into @.kind (name) values ('message.sent');
-  insert into @.lane (id, client, tag, message, status, ready_at)
-    select nextval('@.lane_id'), 1, 0, convert_to('m' || n, 'UTF8'), 3, n from generate_series(1, @lanes) as n;
-  insert into @.event (id, lane, seq, kind, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest, has_body)
-    select nextval('@.event_id'), id, 1, 1, 0, 0, false, false, 0, false, 90000, 1, 1, 1, '\\x00', false from @.lane order by id;
+  insert into @.lane (id, name, source, tenant, ord, status, ready_at)
+    select nextval('@.lane_id'), convert_to('m' || n, 'UTF8'), 'service', 'client', ${ORDER.sequence}, 3, n from generate_series(1, @lanes) as n;
+  insert into @.event (id, lane, seq, type, source, tenant, state, attempts, late, forced, duplicates, conflict, gap_wait, occurred, signed, accepted, digest, has_body)
+    select nextval('@.event_id'), id, 1, 'message.sent', source, tenant, 0, 0, false, false, 0, false, 90000, 1, 1, 1, '\\x00', false from @.lane order by id;
   insert into @.tally (instance) values (1)`;
 
 /** An inbox of `lanes` messages that have been ready since 1, 2, 3, … on a clock that stands still. */
@@ -58,15 +58,14 @@ async function openFilled(pool: PgPool, lanes: number) {
 }
 
 describe("looking for due lanes", () => {
-  const messages = (leases: readonly { readonly key: { readonly messageId: string } }[]) =>
-    leases.map(({ key }) => key.messageId);
+  const names = (leases: readonly Pick<Lease, "key">[]) => leases.map(({ key }) => key.name);
 
   /** The first lane is locked by another as the next two are claimed. */
   async function passedOver() {
     const inbox = await openFilled(newPool(), 6);
     const other = await newPool({ max: 1 }).connect();
     await other.query(`begin; select 1 from ${inbox.schema}.lane where ready_at = 1 for update`);
-    expect(messages(await inbox.claim(2))).toEqual(["m2", "m3"]);
+    expect(names(await inbox.claim(2))).toEqual(["m2", "m3"]);
     await other.query("commit");
     other.release();
     return inbox;
@@ -74,15 +73,15 @@ describe("looking for due lanes", () => {
 
   it("finds a lane that was passed over once there are more slots than lanes behind it", async () => {
     const { claim } = await passedOver();
-    expect(messages(await claim(2))).toEqual(["m4", "m5"]);
-    expect(messages(await claim(2))).toEqual(["m6", "m1"]);
+    expect(names(await claim(2))).toEqual(["m4", "m5"]);
+    expect(names(await claim(2))).toEqual(["m6", "m1"]);
   });
 
   it("finds it within a second where there are fewer", async () => {
     const { claim, clock } = await passedOver();
     await clock.advance(1_000);
     // Past the ends of the leases, which are claimed by themselves.
-    expect(messages(await claim(2))).toEqual(["m1", "m4"]);
+    expect(names(await claim(2))).toEqual(["m1", "m4"]);
   });
 });
 

@@ -25,7 +25,7 @@ export interface Scene {
     how?: "skips",
   ): Promise<[A, B]>;
   /** Takes what is left, in its order; nothing may stay behind (I5). */
-  drained(messageId?: string): Promise<number[]>;
+  drained(name?: string): Promise<number[]>;
 }
 
 /** Two stores on one schema and one clock, each with a pool of its own. */
@@ -60,7 +60,7 @@ export async function scene(firstSequence: InboxRules["firstSequence"] = 1): Pro
   await other.open(other.store, { clock });
   return {
     ...{ schema, pool, one, other, onesPool, othersPool },
-    drained: (messageId = "m") => drained(one, messageId),
+    drained: (name = "m") => drained(one, name),
     async meet(statement, [first, second], how) {
       const hold = onesPool.hold(statement);
       const firstEnds = first();
@@ -78,7 +78,7 @@ export async function scene(firstSequence: InboxRules["firstSequence"] = 1): Pro
   };
 }
 
-async function drained(one: Bench, messageId: string): Promise<number[]> {
+async function drained(one: Bench, name: string): Promise<number[]> {
   const order: number[] = [];
   for (;;) {
     const leases = await one.claim();
@@ -86,7 +86,7 @@ async function drained(one: Bench, messageId: string): Promise<number[]> {
     order.push(...sequences(leases));
     await one.settle(...leases.map((lease) => one.complete(lease)));
   }
-  const { status, events } = await one.lane(messageId);
+  const { status, events } = await one.lane(name);
   expect({ status, pending: events.filter(({ state }) => state === "pending").length }).toEqual({
     status: "idle",
     pending: 0,

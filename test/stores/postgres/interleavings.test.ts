@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { PrunePolicy } from "../../../src/inbox/store.ts";
 import type { PgClient } from "../../../src/stores/postgres.ts";
 import { type Bench, sequences } from "../../contracts/store-bench.ts";
+import { failureOf } from "../../support/failure-of.ts";
 import { scene } from "./interleavings-scene.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -156,6 +157,72 @@ describe("postgresStore() with two processes", () => {
     expect((await one.store.stats()).counters).toMatchObject({ accepted: 3, duplicates: 1 });
   });
 
+  it.each(["alone", "in a lane"])(
+    "takes an event once that comes into two lanes, and all that came with it: first %s (I1, I2)",
+    async (first) => {
+      const { meet, one, other, onesPool, othersPool } = await scene();
+      await other.accept(other.event(1));
+      const lease = await other.claimOne();
+      const alone = one.of("evt_1", 0, { lane: { order: null } });
+      const inLane = one.of("sub_1", 1, { lane: { order: "position" }, ownId: "evt_1", gapWaitMs: 0 });
+      const [ones, others] = first === "alone" ? [alone, inLane] : [inLane, alone];
+      const [, { accepted, settled, leases }] = await meet("commit", [
+        () => one.step({ accepts: [ones], claim: { lane: 1_000_000 } }),
+        () =>
+          other.step({
+            settles: [other.complete(lease)],
+            accepts: [other.of("a", 1), others, other.of("b", 1)],
+            claim: { limit: 9 },
+          }),
+      ]);
+      expect(accepted.map(({ outcome }) => outcome)).toEqual(["accepted", "duplicate", "accepted"]);
+      expect(settled).toEqual([{ status: "settled" }]);
+      // The first turn claims nothing, so the second one claims the event that the first has stored.
+      expect(leases.map(({ ownId, key }) => ownId ?? key.name).toSorted()).toEqual(["a", "b", "evt_1"]);
+      expect([onesPool.rollbacks, othersPool.rollbacks]).toEqual([0, 1]);
+      expect([onesPool.deadlocks, othersPool.deadlocks]).toEqual([0, 0]);
+      expect(await one.find({ id: "evt_1" })).toMatchObject([{ lane: ones.lane, duplicates: 1 }]);
+      const stats = { gauges: { pending: 3 }, counters: { accepted: 4, duplicates: 1, handled: 1 } };
+      expect(await one.store.stats()).toMatchObject(stats);
+      expect((await one.store.findLanes({ limit: 9 })).items).toHaveLength(4);
+    },
+  );
+
+  it("takes an event that another process was about to take and did not (I2)", async () => {
+    const { one, other, onesPool, othersPool, pool } = await scene();
+    const hold = onesPool.hold("commit");
+    const alone = one.of("evt_1", 0, { lane: { order: null } });
+    const first = failureOf(one.step({ accepts: [alone], claim: { lane: 1_000_000 } }));
+    const server = await hold.reached;
+    const second = other.of("sub_1", 1, { lane: { order: "arrival" }, ownId: "evt_1", gapWaitMs: 0 });
+    const accepting = other.step({ accepts: [second], claim: { lane: 1_000_000 } });
+    await othersPool.waits();
+    await pool.query("select pg_terminate_backend($1)", [server]);
+    expect((await accepting).accepted).toMatchObject([{ outcome: "accepted" }]);
+    hold.release();
+    expect(await first).toMatchObject({ code: "store_unavailable" });
+    expect(await other.find()).toMatchObject([{ lane: second.lane, duplicates: 0 }]);
+    expect((await other.store.findLanes({ limit: 9 })).items).toHaveLength(1);
+  });
+
+  it("replays a quarantined body whose event comes by itself meanwhile, into another lane (I1)", async () => {
+    const { meet, one, other, onesPool, othersPool } = await scene();
+    await other.step({ quarantines: [other.quarantine("{")] });
+    const [held] = await other.quarantined();
+    const event = other.of("sub_1", 1, { lane: { order: "position" }, ownId: "evt_1", gapWaitMs: 0 });
+    const [first, replayed] = await meet("commit", [
+      () => one.step({ accepts: [one.of("evt_1", 0, { lane: { order: null } })], claim: { lane: 1_000_000 } }),
+      () => other.act({ kind: "replay_quarantined", quarantine: held?.id ?? 0, event }),
+    ]);
+    expect(first.accepted).toMatchObject([{ outcome: "accepted" }]);
+    const [stored, ...more] = await one.find();
+    expect(more).toEqual([]);
+    expect(stored).toMatchObject({ ownId: "evt_1", lane: { order: null }, duplicates: 1 });
+    expect(replayed).toMatchObject({ ok: true, event: stored?.id });
+    expect(await one.quarantined()).toMatchObject([{ state: "replayed", replayedAs: stored?.id }]);
+    expect([onesPool.deadlocks, othersPool.deadlocks]).toEqual([0, 0]);
+  });
+
   it("counts repeats of each other's events without a deadlock", async () => {
     const { meet, one, other, onesPool, othersPool } = await scene();
     await one.accept(one.of("a", 1), one.of("b", 1));
@@ -172,7 +239,7 @@ describe("postgresStore() with two processes", () => {
     const { meet, one, other, drained } = await scene();
     await one.accept(one.event(1));
     const [result] = await meet("flush", [
-      () => one.act({ kind: "erase", subject: { messageId: "m" } }),
+      () => one.act({ kind: "erase", subject: { id: "m" } }),
       () => other.accept(other.event(2)),
     ]);
     expect(result).toMatchObject({ ok: true, count: 1 });

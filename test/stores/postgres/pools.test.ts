@@ -80,7 +80,7 @@ async function load(
   for (const { receiver } of served) {
     receiver.onAny((event, ctx) => {
       ctx.commit((client) => client.query("select $1::text", [event.eventType]));
-      handled.push(ctx.meta.lane.messageId);
+      handled.push(ctx.meta.lane ?? "");
     });
     receiver.onLate(() => {});
     await receiver.start();

@@ -66,7 +66,7 @@ describe("two processes that quarantine one body", () => {
   });
 });
 
-const ERASE: Act = { kind: "erase", subject: { messageId: "m" } };
+const ERASE: Act = { kind: "erase", subject: { id: "m" } };
 const DAY_MS = 24 * 3_600_000;
 
 /** A quarantined body that names message `m`; resolves with its number. */

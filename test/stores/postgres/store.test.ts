@@ -55,7 +55,6 @@ function emptying(schema: string): string {
       end loop;
       insert into ${schema}.tally (instance) values (0);
       delete from ${schema}.meta where key not in ('schema', 'min_reader');
-      insert into ${schema}.meta (key, value) values ('names_pruned', '0');
     end $$`;
 }
 

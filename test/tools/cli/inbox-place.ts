@@ -2,6 +2,7 @@
 import { hash } from "node:crypto";
 import type { NewEvent } from "../../../src/inbox/record.ts";
 import type { InboxStore, Lease, Settle } from "../../../src/inbox/store.ts";
+import { SERVICE_SHOWS } from "../../../src/sources/messaging/source.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
 import { inbound, outbound } from "../../receiver/events.ts";
 import { contextOf, RULES, turn } from "../../stores/sqlite-turns.ts";
@@ -17,7 +18,13 @@ export function outboundEvent(kind: Kind, messageId: string, wish: Partial<NewEv
   const raw = Buffer.from(outbound(kind, { messageId, to: NUMBER }));
   const { eventType, sequence } = JSON.parse(raw.toString()) as { eventType: string; sequence: number };
   return {
-    ...{ lane: { apiClientId: "apc_1", tag: "outbound", messageId }, sequence, eventType, gapWaitMs: 0, trace: null },
+    ...{
+      lane: { source: "service", tenant: "apc_1", name: messageId, order: "sequence" },
+      sequence,
+      eventType,
+      gapWaitMs: 0,
+      trace: null,
+    },
     ...{ occurredAt: Date.now(), signedAt: Date.now(), digest: hash("sha256", raw, "buffer"), raw },
     ...{ peer: NUMBER, externalReference: "order-77", ...wish },
   };
@@ -26,8 +33,8 @@ export function outboundEvent(kind: Kind, messageId: string, wish: Partial<NewEv
 function inboundEvent(messageId: string): NewEvent {
   const raw = Buffer.from(inbound({ messageId, from: NUMBER, text: TEXT }));
   const event = outboundEvent("queued", messageId, { raw, digest: hash("sha256", raw, "buffer") });
-  const lane = { apiClientId: "apc_1", tag: "inbound", messageId } as const;
-  return { ...event, lane, sequence: 0, eventType: "message.inbound", externalReference: null };
+  const lane = { ...event.lane, name: null, order: null };
+  return { ...event, lane, ownId: messageId, sequence: 0, eventType: "message.inbound", externalReference: null };
 }
 
 /** Accepts events, claims what is due, and ends each as `endOf` says. */
@@ -55,6 +62,8 @@ export const dead = (lease: Lease): Settle<never> => ({ kind: "dead", lease, fai
 export async function fillInbox(path: string): Promise<void> {
   const store = sqliteStore(path) as InboxStore<never>;
   await store.open(contextOf());
+  // As a receiver does at its start.
+  await store.admit([{ name: "service", preset: "service", shows: SERVICE_SHOWS }]);
   const one = (kind: Kind, id: string, wish?: Partial<NewEvent>) => [outboundEvent(kind, id, wish)];
   await handle(store, one("queued", "msg_1"), handled);
   await handle(store, one("sent", "msg_1"), dead);
@@ -66,7 +75,15 @@ export async function fillInbox(path: string): Promise<void> {
   const unhandled = (lease: Lease) => ({ ...handled(lease), outcome: "unhandled" }) as Settle<never>;
   await handle(store, one("queued", "msg_5"), unhandled);
   const raw = Buffer.from(`{"to": "${NUMBER}", "text": "${TEXT}"`);
-  const origin = { slot: "current", signer: "s", scope: "any", signedAt: Date.now(), trace: null };
+  const origin = {
+    source: "service",
+    tenant: null,
+    slot: "current",
+    signer: "s",
+    scope: "any",
+    signedAt: Date.now(),
+    trace: null,
+  };
   const kept = { ...origin, reason: "invalid_json", digest: hash("sha256", raw, "buffer"), raw };
   await store.step(turn<never>({ quarantines: [kept] }));
   await store.close();

@@ -5,11 +5,20 @@ const id = z.int().positive();
 const time = z.int().positive();
 const count = z.int().nonnegative();
 const text = z.string();
-const key = { apiClientId: text, tag: z.enum(["outbound", "inbound", "unlaned"]), messageId: text };
+const order = z.enum(["sequence", "position", "arrival"]).nullable();
+const key = { laneId: id, source: text, tenant: text.nullable(), lane: text.nullable(), order };
 const state = z.enum(["pending", "done", "dead", "late", "discarded"]);
 
 const eventFields = {
-  ...{ id, lane: id, ...key, identity: z.string().length(64).nullable(), sequence: count, eventType: text, state },
+  ...{
+    id,
+    ...key,
+    ownId: text.nullable(),
+    identity: z.string().length(64).nullable(),
+    sequence: count,
+    eventType: text,
+    state,
+  },
   outcome: z.enum(["handled", "unhandled"]).nullable(),
   ...{ late: z.boolean(), forced: z.boolean(), conflict: z.boolean() },
   ...{ occurredAt: time, signedAt: time, acceptedAt: time, startedAt: time.nullable(), finishedAt: time.nullable() },
@@ -20,7 +29,7 @@ const masked = z.strictObject({ masked: z.unknown() });
 const body = z.union([masked, z.strictObject({ text }), z.strictObject({ base64: text })]);
 
 const laneFields = {
-  ...{ lane: id, ...key, status: z.enum(["idle", "ready", "gap", "leased", "backoff", "blocked"]) },
+  ...{ ...key, status: z.enum(["idle", "ready", "gap", "leased", "backoff", "blocked"]) },
   ...{ cursor: count.nullable(), readyAt: time.nullable(), gapSince: time.nullable() },
   ...{ peer: text.nullable(), externalReference: text.nullable() },
 };
@@ -30,7 +39,15 @@ const attempt = z.strictObject({ eventId: id, attempt: id, at: time, ...failure 
 const gap = z.strictObject({ from: count, to: count, skippedAt: time, filledAt: time.nullable() });
 
 const quarantineFields = {
-  ...{ id, reason: text, slot: text, scope: text, state: z.enum(["held", "replayed", "discarded"]) },
+  ...{
+    id,
+    source: text,
+    tenant: text.nullable(),
+    reason: text,
+    slot: text,
+    scope: text,
+    state: z.enum(["held", "replayed", "discarded"]),
+  },
   ...{ replayedAs: id.nullable(), signedAt: time, acceptedAt: time, digest: text, hasBody: z.boolean(), bytes: count },
 };
 
@@ -51,7 +68,7 @@ export const SCHEMAS = {
   }),
   lane: z.strictObject({
     ...laneFields,
-    newest: z.strictObject({ id, eventType: text, sequence: count, acceptedAt: time, state }),
+    newest: z.strictObject({ id, ownId: text.nullable(), eventType: text, sequence: count, acceptedAt: time, state }),
   }),
   stats: z.strictObject({
     ...{ location: text, name: text, firstSequence: z.union([count, z.literal("any")]), toleranceMs: count },
@@ -62,7 +79,7 @@ export const SCHEMAS = {
   replay: z.strictObject({ replayed: count, superseded: count, ...left }),
   discard: z.strictObject({ discarded: count, ...left }),
   eventAct: z.strictObject({ event: id, result: ended }),
-  laneAct: z.strictObject({ lane: id, event: id.optional(), result: freed }),
+  laneAct: z.strictObject({ laneId: id, event: id.optional(), result: freed }),
   quarantined: z.strictObject(quarantineFields),
   quarantinedBody: z.strictObject({ ...quarantineFields, body: body.nullable() }),
   quarantineAct: z.strictObject({ quarantined: id, event: id.optional(), result: ended }),

@@ -86,12 +86,12 @@ describe("oncehook inspect", () => {
     const file = await inboxFile();
     const reading = await browse(await linkOf(start(file, "--json", "--access=read")));
     expect((await reading.act("api/events/1/replay")).status).toBe(403);
-    expect((await reading.act("api/messages/1/reveal")).status).toBe(403);
+    expect((await reading.act("api/lanes/1/reveal")).status).toBe(403);
     const acting = await browse(await linkOf(start(file, "--json", "--access=act", "--by=ada")));
-    expect((await acting.act("api/messages/1/reveal")).status).toBe(403);
+    expect((await acting.act("api/lanes/1/reveal")).status).toBe(403);
     expect((await acting.act("api/events/1/replay")).status).toBe(200);
     const revealing = await browse(await linkOf(start(file, "--json", "--by=grace")));
-    expect(await (await revealing.act("api/messages/1/reveal")).text()).toContain("+14155550101");
+    expect(await (await revealing.act("api/lanes/1/reveal")).text()).toContain("+14155550101");
     const inbox = await openInbox({ store: sqliteStore(file), logger: silentLogger });
     onTestFinished(() => inbox.close());
     expect((await inbox.audit()).map(({ by, act }) => [by, act])).toEqual([

@@ -28,9 +28,10 @@ describe("handledShape()", () => {
     expect(shape).toMatchObject({
       handled: ctx.identity,
       eventType: "message.inbound",
-      direction: "inbound",
-      apiClientId: "apc_1",
-      messageId: inbound.data.messageId,
+      source: "service",
+      tenant: "apc_1",
+      lane: null,
+      id: inbound.data.messageId,
       sequence: 0,
       attempt: 1,
       late: false,
@@ -76,7 +77,7 @@ describe("handledText()", () => {
   it("says of an event that belongs to no message what there is", async () => {
     const [event, ctx] = await handled({ eventType: "account.closed" });
     const shape = handledShape(event, ctx, MASKED);
-    expect([shape.direction, shape.messageId]).toEqual(["unlaned", null]);
+    expect([shape.lane, shape.id]).toEqual([null, null]);
     expect(handledText(shape, AT)).toBe('2026-01-01 12:00:00Z  account.closed  -  {"eventType":"account.closed"}');
   });
 });

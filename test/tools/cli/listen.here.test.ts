@@ -131,7 +131,7 @@ describe("oncehook listen, with an event that waits", () => {
     const { written, end } = await listenHere(["--json", ...flags]);
     const lines = () => written.mock.calls.map(([line]) => JSON.parse(String(line)));
     await expect.poll(() => lines().length, SOON).toBe(2);
-    expect(lines()).toMatchObject([{ listening: expect.any(String) }, { messageId: "msg_1" }]);
+    expect(lines()).toMatchObject([{ listening: expect.any(String) }, { lane: "msg_1" }]);
     expect((await end()).code).toBe(0);
   });
 });

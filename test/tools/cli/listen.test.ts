@@ -28,7 +28,7 @@ describe("oncehook listen", () => {
     for (const event of events) expect(await deliver(`${url}?from=service`, event)).toBe(200);
     expect(await deliver(url, fixtures.delivery(), "another-secret-of-32-characters-")).toBe(401);
     await running.printed(/"message\.inbound"/);
-    const told = linesOf(running).map(({ eventType, sequence, messageId }) => [eventType, sequence, messageId]);
+    const told = linesOf(running).map(({ eventType, sequence, lane, id }) => [eventType, sequence, lane ?? id]);
     expect(told).toEqual([
       ["message.queued", 1, "msg_000001"],
       ["message.sent", 2, "msg_000001"],
@@ -49,7 +49,7 @@ describe("oncehook listen", () => {
     expect((await fetch(url, signedRequest(event, { source, secret: SECRET }))).status).toBe(200);
     expect((await fetch(url, signedRequest(event, { source }))).status).toBe(401);
     await running.printed(/"handled"/);
-    expect(linesOf(running)).toMatchObject([{ eventType, direction: "single" }]);
+    expect(linesOf(running)).toMatchObject([{ eventType, source, id: expect.any(String) }]);
   });
 
   it("loses nothing that it acknowledged when it ends under load (RCV-3)", { tags: "full" }, async () => {
@@ -76,8 +76,8 @@ describe("oncehook listen", () => {
     expect(performance.now() - endingSince).toBeLessThan(4_000);
     const second = start(store);
     await deliver(await urlOf(second), fixtures.queued({ messageId: "msg_last" }));
-    await second.printed(/"messageId":"msg_last"/);
-    const printed = [first, second].flatMap(linesOf).map(({ messageId }) => messageId);
+    await second.printed(/"lane":"msg_last"/);
+    const printed = [first, second].flatMap(linesOf).map(({ lane }) => lane);
     expect(acknowledged.length).toBeGreaterThanOrEqual(200);
     expect(acknowledged.filter((messageId) => !printed.includes(messageId))).toEqual([]);
     expect(new Set(printed).size).toBe(printed.length);
@@ -125,7 +125,7 @@ describe("oncehook listen, with a reader that has stalled", { tags: "full" }, ()
     const inbox = await openInbox({ store: sqliteStore(store) });
     onTestFinished(() => inbox.close());
     const begun = async (messageId: string) => {
-      const { items } = await inbox.find({ messageId });
+      const { items } = await inbox.find({ lane: messageId });
       return items.some(({ startedAt }) => startedAt !== null);
     };
     // When the second has begun, what became of the first is written.

@@ -18,7 +18,7 @@ async function startReceiver() {
   const store = sqliteStore(join(newFolder(), "inbox.db"));
   const receiver = createReceiver({ secrets: TEST_SECRET, store, logger: silentLogger });
   const handled: string[] = [];
-  receiver.onAny((event, { meta }) => void handled.push(`${meta.lane.messageId} ${event.eventType}`));
+  receiver.onAny((event, { meta }) => void handled.push(`${meta.lane ?? meta.id} ${event.eventType}`));
   await receiver.start();
   onTestFinished(() => receiver.stop());
   return { url: await newServer(nodeWebhook(receiver)), handled };

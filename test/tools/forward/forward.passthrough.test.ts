@@ -41,7 +41,10 @@ describe("passthrough()", () => {
     acknowledged.resolve();
     expect(await answering).toMatchObject({ status: 200, body: '{"outcome":"accepted"}' });
     expect(Buffer.from(got[0]!.body).toString()).toBe(BODY);
-    expect(got[0]!.headers).toEqual({ "oncehook-event-type": "message.queued", "oncehook-sequence": "1" });
+    expect(got[0]!.headers).toEqual({
+      ...{ "oncehook-event-type": "message.queued", "oncehook-sequence": "1" },
+      ...{ "oncehook-source": "service", "oncehook-tenant": "apc_1", "oncehook-lane": "msg_000001" },
+    });
   });
 
   it("waits once for what publish returns: a query builder runs its query whenever it is waited for", async () => {

@@ -37,14 +37,17 @@ describe("forward()", () => {
     expect(Buffer.from(message!.body).toString()).toBe(body);
     const parsed = parseEvent(Buffer.from(body));
     expect(message!.id).toBe(parsed.ok && eventIdentity(parsed.event, Buffer.from(body)));
-    expect(message!.key).toBe(sha256(JSON.stringify(["outbound", "apc_1", "msg_000001"])));
+    expect(message!.key).toBe(sha256(JSON.stringify(["service", "apc_1", "msg_000001"])));
     expect(message!.headers).toEqual({
       "oncehook-event-type": "message.queued",
+      "oncehook-source": "service",
+      "oncehook-tenant": "apc_1",
+      "oncehook-lane": "msg_000001",
       "oncehook-sequence": "1",
       "oncehook-attempt": "1",
       traceparent: TRACE,
     });
-    expect(message).toMatchObject({ sequence: 1, lane: { tag: "outbound", messageId: "msg_000001" } });
+    expect(message).toMatchObject({ sequence: 1, source: "service", tenant: "apc_1", lane: "msg_000001", ownId: null });
   });
 
   it("gives all events of another source's lane one key, and each the id that handlers see", async () => {
@@ -67,6 +70,11 @@ describe("forward()", () => {
     expect(engine.got.map(({ id }) => id)).toEqual(identities);
     expect(new Set(identities).size).toBe(2);
     expect(new Set(engine.got.map(({ key }) => key)).size).toBe(1);
+    expect(engine.got.map(({ source, lane, ownId }) => [source, lane, ownId])).toEqual([
+      ["stripe", expect.any(String), "evt_1"],
+      ["stripe", expect.any(String), "evt_2"],
+    ]);
+    expect(engine.got[1]?.headers).toMatchObject({ "oncehook-source": "stripe", "oncehook-own-id": "evt_2" });
   });
 
   it("gives all events of a message one key, and each an id of its own (EVT-12)", async () => {
@@ -79,8 +87,8 @@ describe("forward()", () => {
     const { got } = engine;
     expect(new Set(got.map(({ id }) => id)).size).toBe(5);
     expect(new Set(got.map(({ key }) => key)).size).toBe(4);
-    const own = got.filter(({ lane }) => lane.tag === "outbound" && lane.messageId === "msg_000001");
-    expect(own.filter(({ lane }) => lane.apiClientId === "apc_1").map(({ sequence }) => sequence)).toEqual([1, 2]);
+    const own = got.filter(({ lane }) => lane === "msg_000001");
+    expect(own.filter(({ tenant }) => tenant === "apc_1").map(({ sequence }) => sequence)).toEqual([1, 2]);
   });
 
   it("writes an event type from outside as printable ASCII", async () => {
@@ -98,7 +106,12 @@ describe("forward()", () => {
     await receiver.drain();
     await deliver(JSON.stringify(fixtures.sent()));
     await receiver.drain();
-    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", tag: "outbound", messageId: "msg_000001" });
+    const lane = await receiver.inbox.lane({
+      source: "service",
+      tenant: "apc_1",
+      name: "msg_000001",
+      order: "sequence",
+    });
     const sent = lane?.events.find(({ sequence }) => sequence === 2);
     await receiver.inbox.replay(sent!.id, { by: "test" });
     await receiver.drain();
@@ -178,7 +191,12 @@ describe("forward()", () => {
     const { deliver, receiver } = forwarding(publish);
     await deliver(JSON.stringify(fixtures.queued()));
     await receiver.drain();
-    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", tag: "outbound", messageId: "msg_000001" });
+    const lane = await receiver.inbox.lane({
+      source: "service",
+      tenant: "apc_1",
+      name: "msg_000001",
+      order: "sequence",
+    });
     const [event] = lane?.events ?? [];
     expect(event?.state).toBe("pending");
     expect(event?.error).toContain("must return a promise");

@@ -45,6 +45,8 @@ describe("httpPublisher()", () => {
       "oncehook-id": given.id,
       "oncehook-key": given.key,
       "oncehook-event-type": "message.queued",
+      "oncehook-source": "service",
+      "oncehook-lane": "msg_000001",
       "oncehook-sequence": "1",
       "oncehook-attempt": "3",
       "oncehook-late": "true",
@@ -196,7 +198,12 @@ describe("forward(httpPublisher())", () => {
     receiver.onAny(forward(httpPublisher({ url, secret: SECRET })));
     for (const event of [fixtures.queued(), fixtures.sent()]) await deliver(JSON.stringify(event));
     await receiver.drain();
-    const lane = await receiver.inbox.lane({ apiClientId: "apc_1", tag: "outbound", messageId: "msg_000001" });
+    const lane = await receiver.inbox.lane({
+      source: "service",
+      tenant: "apc_1",
+      name: "msg_000001",
+      order: "sequence",
+    });
     const ends = lane?.events.map(({ state, errorCode, error }) => [state, errorCode, error]);
     expect(ends).toEqual([
       ["dead", "permanent_failure", "The application answered 422."],

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { LaneRecord } from "../../../src/inbox/record.ts";
 import type { Drawing } from "../../../src/tools/inspector/api.ts";
-import { drawMessage } from "../../../src/tools/inspector/drawing.ts";
+import { drawLane } from "../../../src/tools/inspector/drawing.ts";
 import { sized } from "../../setup/form.ts";
 import { GAP_WAIT_MS, openStory, type RunEnd, type Story } from "./drawing/story.ts";
 
@@ -135,7 +135,7 @@ it("keeps its bounds when clocks jump: every record is drawn, whatever its times
   fc.assert(
     fc.property(fc.array(event, { minLength: 4, maxLength: 4 }), facts, at, (changes, changed, now) => {
       const events = lane.events.map((one, index) => ({ ...one, ...changes[index], ...changes[index]?.times }));
-      check(drawMessage({ ...lane, ...changed, events } as LaneRecord, now));
+      check(drawLane({ ...lane, ...changed, events } as LaneRecord, now));
     }),
     { numRuns: sized({ quick: 100, full: 500 }) },
   );

@@ -1,7 +1,7 @@
-/** The drawing of a message: every story that a person may have to understand, told by a real store. */
+/** The drawing of a lane: every story that a person may have to understand, told by a real store. */
 import { describe, expect, it } from "vitest";
 import type { Drawing } from "../../../src/tools/inspector/api.ts";
-import { drawMessage } from "../../../src/tools/inspector/drawing.ts";
+import { drawLane } from "../../../src/tools/inspector/drawing.ts";
 import { GAP_WAIT_MS, openStory } from "./drawing/story.ts";
 
 /** `sequence: arrival → handling`, in the order of arrival. */
@@ -9,10 +9,15 @@ const orders = ({ events }: Drawing) =>
   events.map(({ sequence, arrival, handling }) => `${sequence}: ${arrival} → ${handling}`);
 const heldOf = ({ events }: Drawing, sequence: number) => events.find((one) => one.sequence === sequence)?.held;
 
-const sourceEvent = (tag: "position" | "arrival", identity: string, gapWaitMs = 0) =>
-  ({ lane: { apiClientId: "billing", tag, messageId: "sub_1" }, eventType: "a.thing", identity, gapWaitMs }) as const;
+const sourceEvent = (order: "position" | "arrival", ownId: string, gapWaitMs = 0) =>
+  ({
+    lane: { source: "billing", tenant: null, name: "sub_1", order },
+    eventType: "a.thing",
+    ownId,
+    gapWaitMs,
+  }) as const;
 
-describe("drawMessage()", () => {
+describe("drawLane()", () => {
   it("draws two stretches that were missing, one filled and one given up", async () => {
     const story = await openStory();
     await story.accept(5);
@@ -131,7 +136,7 @@ describe("drawMessage()", () => {
     await story.accept(3, { sequence: 1 });
     await story.run();
     const before = await story.draw();
-    await story.act({ kind: "erase", subject: { messageId: "msg_1" } });
+    await story.act({ kind: "erase", subject: { id: "msg_1" } });
     expect(await story.draw()).toEqual({ ...before, now: before.now + 1_000 });
   });
 
@@ -153,11 +158,11 @@ describe("drawMessage()", () => {
     const story = await openStory();
     await story.accept(1);
     const lane = { ...(await story.lane()), events: [], status: "idle" as const };
-    expect(drawMessage(lane, 5)).toMatchObject({ from: 5, to: 5, events: [], gaps: [], end: { state: "open" } });
+    expect(drawLane(lane, 5)).toMatchObject({ from: 5, to: 5, events: [], gaps: [], end: { state: "open" } });
   });
 });
 
-describe("drawMessage() of another source", () => {
+describe("drawLane() of another source", () => {
   it("numbers events by their place in their lane, and says which are held back", async () => {
     const story = await openStory({ takesLate: true });
     for (const second of [60, 20, 40]) await story.accept(second, sourceEvent("position", `evt_${second}`, 10_000));
@@ -186,7 +191,7 @@ describe("drawMessage() of another source", () => {
   });
 });
 
-describe("drawMessage() of dead letters and replays", () => {
+describe("drawLane() of dead letters and replays", () => {
   it("still knows that an event came late when it was replayed", async () => {
     const story = await openStory();
     await story.accept(2);

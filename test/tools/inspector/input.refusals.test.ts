@@ -20,7 +20,7 @@ async function openInspector() {
 
 const invalid = (message: string) => [400, { error: "invalid_request", message: expect.stringContaining(message) }];
 
-describe.each(["events", "messages", "lookup", "bulk"])("POST api/%s", (path) => {
+describe.each(["events", "lanes", "lookup", "bulk"])("POST api/%s", (path) => {
   it("refuses a body that is not JSON, and one that is too large", async () => {
     const { post } = await openInspector();
     expect(await post(path, '{"limit":')).toEqual(invalid("The body must be JSON."));
@@ -32,9 +32,9 @@ describe.each(["events", "messages", "lookup", "bulk"])("POST api/%s", (path) =>
 describe.each([
   "events/1/replay",
   "events/1/discard",
-  "messages/1/unblock",
-  "messages/1/release",
-  "messages/1/reveal",
+  "lanes/1/unblock",
+  "lanes/1/release",
+  "lanes/1/reveal",
   "quarantine/1/replay",
   "quarantine/1/discard",
   "quarantine/1/reveal",
@@ -52,7 +52,7 @@ describe.each([
 });
 
 describe("a GET that takes no query", () => {
-  it.each(["overview", "history", "groups", "messages/1", "quarantine/1"])("refuses one: %s", async (path) => {
+  it.each(["overview", "history", "groups", "lanes/1", "quarantine/1"])("refuses one: %s", async (path) => {
     const { get } = await openInspector();
     expect(await get(`${path}?reveal=true`)).toEqual(invalid("This route takes no query."));
     expect((await get(`${path}?`))[0]).toBe(path.endsWith("1") ? 404 : 200);
@@ -62,14 +62,16 @@ describe("a GET that takes no query", () => {
 describe("a request for rows", () => {
   it.each(["{}", '{"text":"  "}'])("looks nothing up for %s", async (body) => {
     const { post } = await openInspector();
-    expect(await post("lookup", body)).toEqual(invalid('"text" must be a message id, a reference or a number.'));
+    expect(await post("lookup", body)).toEqual(
+      invalid('"text" must be the name of a lane, an id, a reference or a number.'),
+    );
   });
 
-  it("may ask for messages without a number, and for no other thing that is none", async () => {
+  it("may ask for lanes without a number, and for no other thing that is none", async () => {
     const { post } = await openInspector();
-    expect(await post("messages", '{"peer":null}')).toEqual([200, { items: [], next: null }]);
-    expect(await post("messages", '{"peer":"+15550100002"}')).toEqual([200, { items: [], next: null }]);
-    expect(await post("messages", '{"peer":5}')).toEqual(
+    expect(await post("lanes", '{"peer":null}')).toEqual([200, { items: [], next: null }]);
+    expect(await post("lanes", '{"peer":"+15550100002"}')).toEqual([200, { items: [], next: null }]);
+    expect(await post("lanes", '{"peer":5}')).toEqual(
       invalid('"peer" must be a text of 1 to 512 characters, or null.'),
     );
     expect(await post("events", '{"peer":null}')).toEqual(invalid('"peer" must be a text'));

@@ -129,8 +129,8 @@ describe("what is told of an attempt", () => {
     await until(() => heard.attempts.length >= 5);
     await bench.clock.advance(MINUTE);
     await until(() => heard.attempts.length >= 7);
-    const ends = heard.attempts.map(({ lane, attempt, ending, errorCode }) => [
-      lane.tag === "outbound" ? "outbound" : lane.messageId,
+    const ends = heard.attempts.map(({ lane, id, attempt, ending, errorCode }) => [
+      lane.name === null ? id : "outbound",
       ...[attempt, ending, errorCode],
     ]);
     expect(ends).toEqual(

@@ -5,7 +5,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PermanentError, SetupError } from "../../../src/index.ts";
 import { openTelemetry } from "../../../src/tools/telemetry/index.ts";
-import { RunningTotals } from "../../../src/tools/telemetry/measuring.ts";
+import { RunningTotals, TypeLabels } from "../../../src/tools/telemetry/measuring.ts";
 import { METRICS } from "../../../src/tools/telemetry/names.ts";
 import { type Bench, MINUTE, memoryBench, sqliteBench, until } from "../../receiver/bench.ts";
 import { inbound, outbound } from "../../receiver/events.ts";
@@ -75,6 +75,8 @@ describe("the span of an attempt", () => {
       "messaging.operation.type": "process",
       "messaging.destination.name": "message.queued",
       "messaging.message.id": "msg_77",
+      "oncehook.source": "service",
+      "oncehook.lane": "msg_77",
       "oncehook.event.id": 1,
       "oncehook.event.sequence": 1,
       "oncehook.event.late": false,
@@ -161,7 +163,8 @@ describe("the metrics", () => {
         .map(({ name }) => name)
         .toSorted(),
     );
-    const process = { "messaging.system.name": "messaging_service", "messaging.operation.name": "process" };
+    const source = { "oncehook.source": "service" };
+    const process = { "messaging.system.name": "messaging_service", "messaging.operation.name": "process", ...source };
     const delivered = { ...process, "messaging.destination.name": "message.delivery" };
     const failed = { ...process, "messaging.destination.name": "message.inbound", "error.type": "TypeError" };
     expect(found["messaging.client.consumed.messages"]).toEqual([
@@ -175,6 +178,7 @@ describe("the metrics", () => {
     const outcome = (outcome: string, reason?: string) => ({
       "oncehook.delivery.outcome": outcome,
       ...(reason !== undefined && { "oncehook.delivery.reason": reason }),
+      ...source,
     });
     const counted = (name: string) => found[name]?.filter(({ value }) => value !== 0);
     expect(counted("oncehook.deliveries")?.toSorted(byText)).toEqual(
@@ -190,7 +194,9 @@ describe("the metrics", () => {
     expect(found["oncehook.signature.failures"]).toEqual([
       { value: 1, attributes: { "oncehook.delivery.reason": "signature_mismatch" } },
     ]);
-    expect(counted("oncehook.secret.uses")).toEqual([{ value: 5, attributes: { "oncehook.secret.slot": "current" } }]);
+    expect(counted("oncehook.secret.uses")).toEqual([
+      { value: 5, attributes: { "oncehook.secret.slot": "current", ...source } },
+    ]);
     expect(single("oncehook.gaps.given_up")).toEqual([1]);
     expect(single("oncehook.events.late")).toEqual([1]);
     expect(single("oncehook.events.dead")).toEqual([1]);
@@ -277,6 +283,23 @@ describe("openTelemetry()", () => {
   ])("refuses what it can not use (%#)", (call, message) => {
     expect(call).toThrow(SetupError);
     expect(call).toThrow(message);
+  });
+});
+
+describe("TypeLabels", () => {
+  const lane = (source: string) => ({ source, tenant: null, name: null, order: null });
+
+  it("has 50 types of each source, and _OTHER for what comes after", () => {
+    const labels = new TypeLabels();
+    const of = (source: string, n: number) => labels.of({ lane: lane(source), eventType: `type.n${n}` });
+    const ordinals = Array.from({ length: 60 }, (_, n) => n);
+    expect(ordinals.filter((n) => of("one", n) !== "_OTHER")).toHaveLength(50);
+    expect(of("another", 59)).toBe("type.n59");
+    expect(of("one", 0)).toBe("type.n0");
+  });
+
+  it.each(["of somebody", "to:+15550100002", "to.15550100002"])("is _OTHER for %j", (eventType) => {
+    expect(new TypeLabels().of({ lane: lane("one"), eventType })).toBe("_OTHER");
   });
 });
 

@@ -37,11 +37,15 @@ describe("a scrape", () => {
     const { samples } = parseScrape(await register.metrics());
     const process = 'messaging_system_name="messaging_service",messaging_operation_name="process"';
     expect(
-      samples.get(`messaging_client_consumed_messages_total{${process},messaging_destination_name="message.inbound"}`),
+      samples.get(
+        `messaging_client_consumed_messages_total{${process},messaging_destination_name="message.inbound",oncehook_source="service"}`,
+      ),
     ).toBe(1);
-    expect(samples.get('oncehook_deliveries_total{oncehook_delivery_outcome="accepted"}')).toBe(1);
+    expect(
+      samples.get('oncehook_deliveries_total{oncehook_delivery_outcome="accepted",oncehook_source="service"}'),
+    ).toBe(1);
     expect(samples.get('oncehook_signature_failures_total{oncehook_delivery_reason="signature_mismatch"}')).toBe(1);
-    expect(samples.get('oncehook_secret_uses_total{oncehook_secret_slot="current"}')).toBe(1);
+    expect(samples.get('oncehook_secret_uses_total{oncehook_secret_slot="current",oncehook_source="service"}')).toBe(1);
     expect(samples.get('oncehook_attempts_total{oncehook_attempt_ending="handled"}')).toBe(1);
     expect(samples.get("oncehook_inbox_pending")).toBe(0);
     expect(samples.get("oncehook_commit_size_sum")).toBe(2);
@@ -80,11 +84,11 @@ describe("what an alert looks for", () => {
   it("is there from the first scrape on, so that its first increase shows", async () => {
     const { samples } = parseScrape(await watch(memoryBench()).metrics());
     const series = [
-      'oncehook_deliveries_total{oncehook_delivery_outcome="accepted"}',
-      'oncehook_deliveries_total{oncehook_delivery_outcome="conflict"}',
+      'oncehook_deliveries_total{oncehook_delivery_outcome="accepted",oncehook_source="service"}',
+      'oncehook_deliveries_total{oncehook_delivery_outcome="conflict",oncehook_source="service"}',
       'oncehook_attempts_total{oncehook_attempt_ending="lost"}',
       'oncehook_attempts_total{oncehook_attempt_ending="handled"}',
-      'oncehook_secret_uses_total{oncehook_secret_slot="previous"}',
+      'oncehook_secret_uses_total{oncehook_secret_slot="previous",oncehook_source="service"}',
       "oncehook_gaps_given_up_total",
       "oncehook_commit_failures_total",
     ];
@@ -199,7 +203,7 @@ describe("prometheusMetrics()", () => {
     prometheusMetrics(after.receiver, promClient, { register });
     after.receiver.onAny(() => {}).takeOver(before.receiver);
     await after.deliver(inbound({ messageId: "two" }));
-    const accepted = 'oncehook_deliveries_total{oncehook_delivery_outcome="accepted"}';
+    const accepted = 'oncehook_deliveries_total{oncehook_delivery_outcome="accepted",oncehook_source="service"}';
     const { samples } = parseScrape(await register.metrics());
     expect([samples.get(accepted), samples.get("oncehook_inbox_pending")]).toEqual([2, 2]);
     register.clear();

@@ -108,7 +108,7 @@ describe("deliver()", () => {
   it("returns the stored event", async () => {
     const receiver = receiverWith(() => {});
     const { record } = await deliver(receiver, fixtures.delivery({ sequence: 1, messageId: "msg_9" }));
-    expect(record).toMatchObject({ lane: { messageId: "msg_9", tag: "outbound" }, attempts: 1, state: "done" });
+    expect(record).toMatchObject({ lane: { name: "msg_9", order: "sequence" }, attempts: 1, state: "done" });
   });
 
   it("names the fix for a wrong secret", async () => {

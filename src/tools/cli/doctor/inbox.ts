@@ -260,7 +260,7 @@ export async function waitingFindings({ inbox, stats }: Opened, clock: Clock): P
     findings.push(problem("dead_letters", what, fix));
   }
   if (gauges.blockedLanes > 0) {
-    const what = `${counted(gauges.blockedLanes, "message")} blocked by a dead letter.`;
+    const what = `${counted(gauges.blockedLanes, "lane")} blocked by a dead letter.`;
     const fix = 'Fix the cause, then "oncehook inbox replay" the dead letters, or "oncehook inbox unblock".';
     findings.push(problem("blocked_lanes", what, fix));
   }

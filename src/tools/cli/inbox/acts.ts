@@ -29,7 +29,7 @@ import {
   type Terminal,
 } from "../terminal.ts";
 import { addFilterFlags, type FilterFlags, filterOf, ids } from "./filters.ts";
-import { eventOf, lanesOf, lanesText } from "./reads.ts";
+import { addLaneFlags, eventOf, lanesOf, lanesText, type NamedLane } from "./reads.ts";
 
 const REASONS: Readonly<Record<RowRefusal, string>> = {
   not_found: "there is none",
@@ -41,8 +41,10 @@ const REASONS: Readonly<Record<RowRefusal, string>> = {
 };
 
 interface RowAct {
-  /** `event`, `lane`: the word before the id. */
+  /** `event`, `lane`: the word before the number. */
   readonly noun: string;
+  /** The number's field with `--json`. */
+  readonly key: string;
   /** `replayed` */
   readonly done: string;
   act(id: number): Promise<ActResult>;
@@ -54,7 +56,7 @@ interface RowAct {
 export async function actOnEach(
   terminal: Terminal,
   ids: readonly number[],
-  { noun, done, act, stateOf }: RowAct,
+  { noun, key, done, act, stateOf }: RowAct,
 ): Promise<void> {
   for (const id of ids) {
     const result = await actAnswer(() => act(id));
@@ -62,7 +64,7 @@ export async function actOnEach(
     const event = result.ok && noun !== "event" && result.event !== null ? { event: result.event } : {};
     const state = !result.ok && result.reason === "wrong_state" ? await stateOf?.(id) : undefined;
     const said = result.ok ? done : `left as it is: ${state === undefined ? REASONS[result.reason] : `it is ${state}`}`;
-    const row = { [noun]: id, ...event, result: result.ok ? done : result.reason };
+    const row = { [key]: id, ...event, result: result.ok ? done : result.reason };
     const line = `${noun} ${id}${"event" in event ? ` (event ${event.event})` : ""}: ${said}`;
     await terminal.result(row, () => printable(line));
   }
@@ -80,7 +82,7 @@ type EventVerb = "replay" | "discard";
 export function replayCommand(): Command {
   const command = new Command("replay")
     .description("pass events to their handlers again: by id, or all dead letters that match")
-    .option("--skip-superseded", "leave out an event if a later one of its message was handled");
+    .option("--skip-superseded", "leave out an event if a later one of its lane was handled");
   return eventCommand(command, "replay", [
     "oncehook inbox replay 17 18 --store inbox.db",
     "oncehook inbox replay --error ECONNREFUSED --skip-superseded --dry-run --store inbox.db",
@@ -115,7 +117,7 @@ function eventCommand(command: Command, verb: EventVerb, examples: readonly stri
       isBulk
         ? actOnMatching(inbox, terminal, order, flags)
         : actOnEach(terminal, events, {
-            ...{ noun: "event", done: DONE[verb] },
+            ...{ noun: "event", key: "event", done: DONE[verb] },
             act: (event) => inbox[verb](event, actorOf(flags)),
             // An event that is gone by now has no state to print, and the others still have their turn.
             stateOf: (event) =>
@@ -213,7 +215,7 @@ export function summaryText(act: EventVerb, counts: BulkCounts, dryRun: boolean)
 }
 
 export function unblockCommand(): Command {
-  const command = new Command("unblock").description('let messages go on that a dead letter blocks (onDead: "block")');
+  const command = new Command("unblock").description('let lanes go on that a dead letter blocks (onDead: "block")');
   return laneCommand(command, {
     ...{ verb: "unblock", done: "unblocked", status: "blocked" },
     act: (inbox, lane, options) => inbox.unblock(lane, options),
@@ -221,16 +223,14 @@ export function unblockCommand(): Command {
 }
 
 export function releaseCommand(): Command {
-  const command = new Command("release").description("let messages go on that wait for a missing event");
+  const command = new Command("release").description("let lanes go on that wait for a missing event");
   return laneCommand(command, {
     ...{ verb: "release", done: "released", status: "gap" },
     act: (inbox, lane, options) => inbox.releaseGap(lane, options),
   });
 }
 
-interface LaneFlags extends InboxFlags, ActFlags, AskFlags {
-  readonly message?: string;
-  readonly client?: string;
+interface LaneFlags extends InboxFlags, ActFlags, AskFlags, NamedLane {
   readonly all?: true;
   readonly list?: true;
 }
@@ -244,16 +244,14 @@ interface LaneAct {
 }
 
 function laneCommand(command: Command, act: LaneAct): Command {
-  command
-    .argument("[lanes...]", "numbers of lanes, as --list and show tell them", ids)
-    .option("--message <id>", "this message, instead of a lane's number")
-    .option("--client <id>", "messages of this API client; with --message, if several have the same id")
+  command.argument("[lanes...]", "numbers of lanes, as --list and show tell them", ids);
+  addLaneFlags(command)
     .option("--all", "all of them")
-    .addOption(new Option("--list", "only list them").conflicts(["all", "message"]))
+    .addOption(new Option("--list", "only list them").conflicts(["all", "lane", "id"]))
     .option("--yes", "do not ask");
   return withInboxFlags(addByFlag(command), [
     `oncehook inbox ${act.verb} --list --store inbox.db`,
-    `oncehook inbox ${act.verb} --message msg_1 --store inbox.db`,
+    `oncehook inbox ${act.verb} --id msg_1 --store inbox.db`,
     `oncehook inbox ${act.verb} --all --yes --store inbox.db`,
   ]).action(async (lanes: readonly number[], flags: LaneFlags) => {
     checkMeant(act, lanes, flags);
@@ -263,39 +261,41 @@ function laneCommand(command: Command, act: LaneAct): Command {
       const found = await meant(inbox, act, lanes, flags);
       if (found.length === 0) terminal.note(`There is nothing to ${act.verb}.`);
       await actOnEach(terminal, found, {
-        ...{ noun: "lane", done: act.done },
+        ...{ noun: "lane", key: "laneId", done: act.done },
         act: (lane) => act.act(inbox, lane, actorOf(flags)),
       });
     });
   });
 }
 
-/** @throws CommandError unless the messages are named in exactly one way */
-function checkMeant({ verb }: LaneAct, lanes: readonly number[], { message, client, all, list }: LaneFlags): void {
-  if ([lanes.length > 0, message !== undefined, all, list].filter(Boolean).length !== 1)
-    throw new CommandError(`Say in one way what to ${verb}: lanes, --message, --all or --list.`, USAGE_MISTAKE);
-  if (lanes.length > 0 && client !== undefined)
-    throw new CommandError("--client goes with --message, --all or --list, not with lanes.", USAGE_MISTAKE);
+/** @throws CommandError unless the lanes are named in exactly one way */
+function checkMeant({ verb }: LaneAct, lanes: readonly number[], flags: LaneFlags): void {
+  const { lane, id, source, tenant, all, list } = flags;
+  if ([lanes.length > 0, lane !== undefined, id !== undefined, all, list].filter(Boolean).length !== 1)
+    throw new CommandError(`Say in one way what to ${verb}: lanes, --lane, --id, --all or --list.`, USAGE_MISTAKE);
+  if (lanes.length > 0 && (source ?? tenant) !== undefined)
+    throw new CommandError("--source and --tenant do not go with numbers of lanes.", USAGE_MISTAKE);
 }
 
-function queryOf({ status }: LaneAct, { client }: LaneFlags): LaneQuery {
-  return { statuses: [status], ...(client !== undefined && { apiClientId: client }), limit: 1_000 };
+function queryOf({ status }: LaneAct, { source, tenant }: LaneFlags): LaneQuery {
+  const whose = { ...(source !== undefined && { source }), ...(tenant !== undefined && { tenant }) };
+  return { statuses: [status], ...whose, limit: 1_000 };
 }
 
 async function listLanes(inbox: Inbox, terminal: Terminal, query: LaneQuery): Promise<void> {
   const page = await inbox.findLanes(query);
   const items = page.items.map(summaryShape);
-  await printPage(terminal, { items, next: null }, { text: lanesText, noun: "message" });
+  await printPage(terminal, { items, next: null }, { text: lanesText, noun: "lane" });
   if (page.next !== null) terminal.caveat(`There are more: these are the newest ${items.length}.`);
 }
 
 async function meant(inbox: Inbox, act: LaneAct, lanes: readonly number[], flags: LaneFlags) {
-  const { message, client, all } = flags;
-  if (message !== undefined) return lanesOf(inbox, message, client);
+  const { lane, id, all } = flags;
+  if ((lane ?? id) !== undefined) return lanesOf(inbox, flags);
   if (!all) return lanes;
   const found: number[] = [];
   const query = queryOf(act, flags);
   for await (const { id } of allPages((page) => inbox.findLanes({ ...query, ...page }))) found.push(id);
-  if (found.length > 0) await confirm(`Would ${act.verb} ${counted(found.length, "message")}. Go on?`, flags);
+  if (found.length > 0) await confirm(`Would ${act.verb} ${counted(found.length, "lane")}. Go on?`, flags);
   return found;
 }

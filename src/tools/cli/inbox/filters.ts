@@ -12,9 +12,10 @@ export interface FilterFlags {
   readonly late?: true;
   readonly conflict?: true;
   readonly type?: string;
-  readonly message?: string;
-  readonly client?: string;
   readonly source?: string;
+  readonly tenant?: string;
+  readonly lane?: string;
+  readonly id?: string;
   readonly reference?: string;
   readonly number?: string;
   readonly error?: string;
@@ -30,10 +31,11 @@ export function addFilterFlags(command: Command, states: readonly EventState[]):
     .option("--late", "events that came after their place had passed")
     .option("--conflict", "events of which a repeat said something else")
     .option("--type <type>", "events of this type: message.failed")
-    .option("--message <id>", "events of this message; of another source, an event by its id or those of a lane")
-    .option("--client <id>", "events of this API client")
     .option("--source <name>", "events of this source, by its name in the receiver")
-    .option("--reference <text>", "events of messages with this external reference")
+    .option("--tenant <id>", "events of this tenant; of the messaging service, of this API client")
+    .option("--lane <name>", "events of the lane with this name, such as the id of an outbound message")
+    .option("--id <id>", "events that their source gave this id, such as that of an inbound message")
+    .option("--reference <text>", "events of lanes with this external reference")
     .option("--number <number>", "events with this other party's number, in full (others on this machine may see it)")
     .option("--error <code>", "events whose last error has this code")
     .option("--since <when>", "accepted since then: 2h (ago), or 2026-01-01T00:00:00Z", moment)
@@ -42,17 +44,18 @@ export function addFilterFlags(command: Command, states: readonly EventState[]):
 
 /** Those that were given, and no others. */
 export function filterOf(flags: FilterFlags): BulkQuery {
-  const { state, outcome, late, conflict, type, message, client, source, reference, number, error, since, olderThan } =
-    flags;
+  const { state, outcome, late, conflict, type, source, tenant, lane, id } = flags;
+  const { reference, number, error, since, olderThan } = flags;
   return {
     ...(state && { states: state }),
     ...(outcome && { outcome }),
     ...(late && { late }),
     ...(conflict && { conflict }),
     ...(type !== undefined && { eventType: type }),
-    ...(message !== undefined && { messageId: message }),
-    ...(client !== undefined && { apiClientId: client }),
     ...(source !== undefined && { source }),
+    ...(tenant !== undefined && { tenant }),
+    ...(lane !== undefined && { lane }),
+    ...(id !== undefined && { id }),
     ...(reference !== undefined && { externalReference: reference }),
     ...(number !== undefined && { peer: number }),
     ...(error !== undefined && { errorCode: error }),

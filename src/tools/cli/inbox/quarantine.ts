@@ -1,6 +1,5 @@
 /** `oncehook inbox quarantine`: correctly signed bodies that were no events. */
 import { Command } from "commander";
-import { entryNameOfScope } from "../../../inbox/lane-key.ts";
 import type { QuarantineRecord } from "../../../inbox/record.ts";
 import { bodyShape, quarantineShape, type ShownQuarantine } from "../../../receiver/shown.ts";
 import {
@@ -46,10 +45,10 @@ function lsCommand(): Command {
 }
 
 function quarantineText(rows: readonly ShownQuarantine[]): string {
-  const cells = ({ id, acceptedAt, reason, slot, state, bytes, hasBody }: ShownQuarantine) => [
-    ...[`${id}`, timeText(acceptedAt), reason, slot, state, hasBody ? `${bytes}` : "-"],
+  const cells = ({ id, acceptedAt, source, reason, slot, state, bytes, hasBody }: ShownQuarantine) => [
+    ...[`${id}`, timeText(acceptedAt), source, reason, slot, state, hasBody ? `${bytes}` : "-"],
   ];
-  return printableTable(["id", "accepted", "reason", "secret", "state", "bytes"], rows.map(cells));
+  return printableTable(["id", "accepted", "source", "reason", "secret", "state", "bytes"], rows.map(cells));
 }
 
 interface ShowFlags extends InboxFlags, ActFlags {
@@ -66,13 +65,13 @@ function showCommand(): Command {
       withInbox(flags, async (inbox, terminal) => {
         const row = await quarantinedOf(inbox, id);
         if (flags.reveal === true) await inbox.revealQuarantined(id, actorOf(flags));
-        const view = { reveal: flags.reveal === true, shows: await inbox.shows(entryNameOfScope(row.scope)) };
+        const view = { reveal: flags.reveal === true, shows: await inbox.shows(row.source) };
         const shape = { ...quarantineShape(row), body: bodyShape(row.raw, view) };
-        const { reason, slot, scope, state, replayedAs, signedAt, acceptedAt } = row;
+        const { source, tenant, reason, slot, scope, state, replayedAs, signedAt, acceptedAt } = row;
         await terminal.result(shape, () =>
           [
             factsText({
-              ...{ id, reason, secret: slot, scope, state, "replayed as event": replayedAs },
+              ...{ id, source, tenant, reason, secret: slot, scope, state, "replayed as event": replayedAs },
               ...{ signed: timeText(signedAt), accepted: timeText(acceptedAt) },
             }),
             bodyText(shape.body),
@@ -92,7 +91,7 @@ function replayCommand(): Command {
   return withInboxFlags(addByFlag(command), examples).action((bodies: readonly number[], flags: QuarantineActFlags) =>
     withInbox(flags, (inbox, terminal) =>
       actOnEach(terminal, bodies, {
-        ...{ noun: "quarantined", done: "replayed" },
+        ...{ noun: "quarantined", key: "quarantined", done: "replayed" },
         act: (id) => inbox.replayQuarantined(id, actorOf(flags)),
       }),
     ),
@@ -105,7 +104,7 @@ function discardCommand(): Command {
   return withInboxFlags(addByFlag(command), examples).action((bodies: readonly number[], flags: QuarantineActFlags) =>
     withInbox(flags, (inbox, terminal) =>
       actOnEach(terminal, bodies, {
-        ...{ noun: "quarantined", done: "discarded" },
+        ...{ noun: "quarantined", key: "quarantined", done: "discarded" },
         act: (id) => inbox.discardQuarantined(id, actorOf(flags)),
       }),
     ),

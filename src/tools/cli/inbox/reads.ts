@@ -1,7 +1,7 @@
 /** The commands that look into an inbox: `oncehook inbox ls`, `show`, `stats`, `incomplete` and `audit`. */
 import { Command, Option } from "commander";
-import { entryNameOf } from "../../../inbox/lane-key.ts";
 import type { AuditRecord, EventSummary, InboxStats, LaneId, QuarantineRecord } from "../../../inbox/record.ts";
+import type { EventQuery } from "../../../inbox/store.ts";
 import { systemClock } from "../../../internal/clock.ts";
 import type { ErrorGroup } from "../../../receiver/bulk.ts";
 import type { Inbox } from "../../../receiver/open-inbox.ts";
@@ -54,7 +54,7 @@ export function lsCommand(): Command {
   return withInboxFlags(command, [
     "oncehook inbox ls --store inbox.db --state dead --since 2h",
     "oncehook inbox ls --store inbox.db --group-by error",
-    "oncehook inbox ls --store inbox.db --message msg_1 --json",
+    "oncehook inbox ls --store inbox.db --lane msg_1 --json",
   ]).action(async (flags: LsFlags) => {
     const { groupBy } = flags;
     if (groupBy !== undefined && flags.state?.some((state) => state !== "dead"))
@@ -70,11 +70,12 @@ async function listEvents(inbox: Inbox, terminal: Terminal, flags: LsFlags): Pro
   await printPage(terminal, { ...page, items }, { text: eventsText, noun: "event" });
 }
 
-const COLUMNS = ["id", "accepted", "message", "seq", "type", "state", "tries", "error"];
+const COLUMNS = ["event", "accepted", "source", "lane or id", "seq", "type", "state", "tries", "error"];
 
 function eventsText(events: readonly EventShape[]): string {
   const cells = (event: EventShape) => [
-    ...[`${event.id}`, timeText(event.acceptedAt), event.messageId, `${event.sequence}`, event.eventType],
+    ...[`${event.id}`, timeText(event.acceptedAt), event.source, event.lane ?? event.ownId ?? "-"],
+    ...[`${event.sequence}`, event.eventType],
     ...[stateText(event), `${event.attempts}`, event.errorCode ?? ""],
   ];
   return printableTable(COLUMNS, events.map(cells));
@@ -101,39 +102,34 @@ function groupsText(groups: readonly ErrorGroup[]): string {
   return printableTable(["count", "code", "oldest", "newest", "example", "error"], groups.map(cells));
 }
 
-// `oncehook inbox show`: one event, or the story of a message.
+// `oncehook inbox show`: one event, or the story of a lane.
 
-interface ShowFlags extends InboxFlags, ActFlags {
-  readonly message?: string;
-  readonly client?: string;
+interface ShowFlags extends InboxFlags, ActFlags, NamedLane {
   readonly reveal?: true;
 }
 
 export function showCommand(): Command {
   const command = new Command("show")
-    .description("show an event, or everything about a message")
-    .argument("[event]", "the event's id", wholeNumber(1))
-    .option("--message <id>", "the message with all of its events, instead of one event")
-    .option("--client <id>", "the API client of the message, if several have the same id")
-    .option("--reveal", "show numbers and texts, which are masked otherwise; the audit records it");
+    .description("show an event, or everything about a lane")
+    .argument("[event]", "the event's number", wholeNumber(1));
+  addLaneFlags(command).option("--reveal", "show numbers and texts, which are masked otherwise; the audit records it");
   return withInboxFlags(addByFlag(command), [
     "oncehook inbox show 17 --store inbox.db",
-    "oncehook inbox show --message msg_1 --store inbox.db",
+    "oncehook inbox show --id msg_1 --store inbox.db",
     "oncehook inbox show 17 --reveal --json --store inbox.db",
   ]).action(async (event: number | undefined, flags: ShowFlags) => {
-    if ((event === undefined) === (flags.message === undefined))
-      throw new CommandError("Say what: the id of an event, or --message with the id of a message.", USAGE_MISTAKE);
-    if (event !== undefined && flags.client !== undefined)
-      throw new CommandError("--client goes with --message, not with an id.", USAGE_MISTAKE);
+    const { lane: name, id, source, tenant, reveal = false } = flags;
+    if ([event, name, id].filter((one) => one !== undefined).length !== 1)
+      throw new CommandError("Say what: the number of an event, or --lane, or --id.", USAGE_MISTAKE);
+    if (event !== undefined && (source ?? tenant) !== undefined)
+      throw new CommandError("--source and --tenant go with --lane or --id, not with a number.", USAGE_MISTAKE);
     await withInbox(flags, async (inbox, terminal) => {
-      const { message, client, reveal = false } = flags;
-      const lanes =
-        message === undefined ? [(await eventOf(inbox, event ?? 0)).laneId] : await lanesOf(inbox, message, client);
-      for (const id of lanes) {
-        const lane = await inbox.lane(id);
+      const lanes = event === undefined ? await lanesOf(inbox, flags) : [(await eventOf(inbox, event)).laneId];
+      for (const number of lanes) {
+        const lane = await inbox.lane(number);
         if (lane === null) continue;
-        if (reveal) await inbox.reveal(id, actorOf(flags));
-        const shows = await inbox.shows(entryNameOf(lane.key));
+        if (reveal) await inbox.reveal(number, actorOf(flags));
+        const shows = await inbox.shows(lane.key.source);
         const shown = event === undefined ? lane.events.map((one) => one.id).reverse() : [event];
         const shape = messageShape(lane, await inbox.bodies(shown), { reveal, shows, only: event });
         await terminal.result(shape, () => (event === undefined ? storyText(shape) : eventText(shape)));
@@ -142,9 +138,9 @@ export function showCommand(): Command {
   });
 }
 
-function storyText(message: MessageShape): string {
-  const { gaps, attempts, more } = message;
-  const parts = [messageText(message), eventsText(message.events)];
+function storyText(lane: MessageShape): string {
+  const { gaps, attempts, more } = lane;
+  const parts = [laneText(lane), eventsText(lane.events)];
   if (more) parts.push("There are more events: these are next to the cursor.\n");
   if (gaps.length > 0) {
     const rows = gaps.map(({ from, to, skippedAt, filledAt }) => [
@@ -154,14 +150,14 @@ function storyText(message: MessageShape): string {
     ]);
     parts.push(printableTable(["gap from", "to", "given up", "came after all"], rows));
   }
-  if (attempts.length > 0) parts.push(attemptsText(message));
+  if (attempts.length > 0) parts.push(attemptsText(lane));
   return parts.join("\n");
 }
 
-function messageText(message: MessageShape): string {
-  const { messageId, apiClientId, tag, lane, status, cursor, readyAt, peer, externalReference } = message;
+function laneText(shape: MessageShape): string {
+  const { laneId, source, tenant, lane: name, order, status, cursor, readyAt, peer, externalReference } = shape;
   return factsText({
-    ...{ message: messageId, client: apiClientId, direction: tag, lane, status, cursor },
+    ...{ lane: laneId, name, source, tenant, order, status, cursor },
     ...{ "ready at": timeText(readyAt), number: peer, reference: externalReference },
   });
 }
@@ -173,19 +169,20 @@ function attemptsText({ attempts }: MessageShape): string {
   return printableTable(["event", "failed try", "at", "took", "error", "text"], rows);
 }
 
-function eventText(message: MessageShape): string {
-  const [event] = message.events;
+function eventText(lane: MessageShape): string {
+  const [event] = lane.events;
   if (event === undefined) return "";
-  const { id, identity, eventType, sequence, state, outcome, attempts, duplicates, late, forced, conflict } = event;
+  const { id, ownId, identity, eventType, sequence, state, outcome, attempts, duplicates, late, forced, conflict } =
+    event;
   const facts = factsText({
-    ...{ event: id, identity, type: eventType, sequence, state, outcome },
+    ...{ event: id, id: ownId, identity, type: eventType, sequence, state, outcome },
     ...{ late: yesNo(late), replayed: yesNo(forced), conflict: yesNo(conflict), duplicates, tries: attempts },
     ...{ occurred: timeText(event.occurredAt), accepted: timeText(event.acceptedAt) },
     ...{ started: timeText(event.startedAt), finished: timeText(event.finishedAt) },
     ...{ "error code": event.errorCode, error: event.error },
   });
-  const parts = [messageText(message), facts];
-  if (message.attempts.length > 0) parts.push(attemptsText(message));
+  const parts = [laneText(lane), facts];
+  if (lane.attempts.length > 0) parts.push(attemptsText(lane));
   return [...parts, bodyText(event.body)].join("\n");
 }
 
@@ -256,7 +253,7 @@ const OLDER_THAN_MS = 90 * 60_000;
 
 interface IncompleteFlags extends InboxFlags, PageFlags {
   readonly olderThan: number;
-  readonly client?: string;
+  readonly tenant?: string;
 }
 
 export function incompleteCommand(): Command {
@@ -267,17 +264,17 @@ export function incompleteCommand(): Command {
         .argParser(duration)
         .default(OLDER_THAN_MS, "90m"),
     )
-    .option("--client <id>", "messages of this API client");
+    .option("--tenant <id>", "messages of this API client");
   addPageFlags(command, "messages");
   return withInboxFlags(command, [
     "oncehook inbox incomplete --store inbox.db",
     "oncehook inbox incomplete --older-than 6h --json --store inbox.db",
   ]).action((flags: IncompleteFlags) =>
     withInbox(flags, async (inbox, terminal) => {
-      const { olderThan, client } = flags;
+      const { olderThan, tenant } = flags;
       const page = await inbox.findLanes({
-        ...{ tag: "outbound", without: TERMINAL_EVENT_TYPES, quietSince: systemClock.now() - olderThan },
-        ...(client !== undefined && { apiClientId: client }),
+        ...{ order: "sequence", without: TERMINAL_EVENT_TYPES, quietSince: systemClock.now() - olderThan },
+        ...(tenant !== undefined && { tenant }),
         ...pageOf(flags),
       });
       await printPage(terminal, { ...page, items: page.items.map(summaryShape) }, { text: lanesText, noun: "message" });
@@ -285,13 +282,14 @@ export function incompleteCommand(): Command {
   );
 }
 
-/** A table of messages. */
+/** A table of lanes. */
 export function lanesText(lanes: readonly SummaryShape[]): string {
-  const cells = ({ lane, messageId, status, cursor, newest, peer }: SummaryShape) => [
-    ...[`${lane}`, messageId, status, `${cursor ?? "-"}`, newest.eventType, timeText(newest.acceptedAt), peer ?? ""],
+  const cells = ({ laneId, source, lane, status, cursor, newest, peer }: SummaryShape) => [
+    ...[`${laneId}`, source, lane ?? newest.ownId ?? "-", status, `${cursor ?? "-"}`],
+    ...[newest.eventType, timeText(newest.acceptedAt), peer ?? ""],
   ];
   return printableTable(
-    ["lane", "message", "status", "cursor", "newest event", "accepted", "number"],
+    ["lane", "source", "name or id", "status", "cursor", "newest event", "accepted", "number"],
     lanes.map(cells),
   );
 }
@@ -338,11 +336,35 @@ export async function quarantinedOf(inbox: Inbox, id: number): Promise<Quarantin
   return found.row;
 }
 
-/** The lanes of a message: more than one only if API clients have the same message ids. @throws CommandError when there is none */
-export async function lanesOf(inbox: Inbox, message: string, client: string | undefined): Promise<readonly LaneId[]> {
-  const filter = { messageId: message, ...(client !== undefined && { apiClientId: client }) };
-  const { items } = await inbox.find({ ...filter, limit: 1_000 });
-  const lanes = new Set(items.map(({ laneId }) => laneId));
-  if (lanes.size === 0) throw new CommandError("The inbox knows no such message, or no longer.", NEGATIVE);
+/** What names lanes, as flags. */
+export interface NamedLane {
+  readonly lane?: string;
+  readonly id?: string;
+  readonly source?: string;
+  readonly tenant?: string;
+}
+
+export function addLaneFlags(command: Command): Command {
+  return command
+    .option("--lane <name>", "the lane with this name")
+    .option("--id <id>", "the message with this id, or the lane of the event to which its source gave it")
+    .option("--source <name>", "of this source only, by its name in the receiver")
+    .option("--tenant <id>", "of this tenant only; of the messaging service, of this API client");
+}
+
+/** More than one lane only if sources or tenants have the same names and ids. @throws CommandError when there is none */
+export async function lanesOf(inbox: Inbox, { lane, id, source, tenant }: NamedLane): Promise<readonly LaneId[]> {
+  const find = async (filter: Partial<EventQuery>) => {
+    const whose = { ...(source !== undefined && { source }), ...(tenant !== undefined && { tenant }) };
+    return (await inbox.find({ ...filter, ...whose, limit: 1_000 })).items;
+  };
+  let events = await find({ lane: lane ?? id ?? "" });
+  if (id !== undefined) {
+    // The id of an outbound message is the name of its lane.
+    events = events.filter((event) => event.lane.order === "sequence");
+    if (events.length === 0) events = await find({ id });
+  }
+  const lanes = new Set(events.map(({ laneId }) => laneId));
+  if (lanes.size === 0) throw new CommandError("The inbox has no such lane or id, or no longer.", NEGATIVE);
   return [...lanes].sort((a, b) => a - b);
 }

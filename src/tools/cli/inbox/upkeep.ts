@@ -108,7 +108,7 @@ class Steps {
 function copiedText(copied: CopyResult & { readonly from: string; readonly to: string }): string {
   const { from, to, lanes, events, quarantined, lanesBefore, moved } = copied;
   const before = lanesBefore === 0 ? "" : ` (${counted(lanesBefore, "message")} by an earlier call)`;
-  const what = `${counted(events, "event")} of ${counted(lanes, "message")}${before}, and ${quarantined} in quarantine,`;
+  const what = `${counted(events, "event")} of ${counted(lanes, "lane")}${before}, and ${quarantined} in quarantine,`;
   const next = moved
     ? `Moved: ${from} does not open any more. Start the receivers with ${to}.`
     : `Copied, not moved: ${from} opens as before. Start the receivers with one of the two only, because what both handle is done twice. To close the old one, give the same command with --move.`;
@@ -252,7 +252,7 @@ function inFlags(error: unknown): never {
 }
 
 function prunedText({ bodies, events, lanes, quarantined }: Pruned): string {
-  const counts = { bodies, events, messages: lanes, "quarantined bodies": quarantined };
+  const counts = { bodies, events, lanes, "quarantined bodies": quarantined };
   const told = Object.entries(counts).map(([name, count]) => `${count.toLocaleString("en-US")} ${name}`);
   return `Removed ${told.join(", ")}.`;
 }
@@ -261,28 +261,28 @@ function prunedText({ bodies, events, lanes, quarantined }: Pruned): string {
 
 interface SubjectFlags {
   readonly number?: string;
-  readonly message?: string;
+  readonly id?: string;
 }
 
 function addSubjectFlags(command: Command): Command {
   return command
     .option("--number <number>", "a person, by their number as it was delivered: +15550100002")
-    .option("--message <id>", "one message");
+    .option("--id <id>", "a message, or what else has this id, such as a customer");
 }
 
 /** @throws CommandError unless one of them was given */
-function subjectOf({ number, message }: SubjectFlags): Subject {
-  if ((number === undefined) === (message === undefined))
-    throw new CommandError("Say about whom or what: --number NUMBER or --message ID.", USAGE_MISTAKE);
-  return number === undefined ? { messageId: message ?? "" } : { peer: number };
+function subjectOf({ number, id }: SubjectFlags): Subject {
+  if ((number === undefined) === (id === undefined))
+    throw new CommandError("Say about whom or what: --number NUMBER or --id ID.", USAGE_MISTAKE);
+  return number === undefined ? { id: id ?? "" } : { peer: number };
 }
 
 /** For a question. */
 function subjectText(subject: Subject): string {
-  return "peer" in subject ? `the number ${maskNumbers(subject.peer)}` : `the message ${subject.messageId}`;
+  return "peer" in subject ? `the number ${maskNumbers(subject.peer)}` : `the id ${subject.id}`;
 }
 
-// `oncehook inbox erase`: removes a person's data, or a message's.
+// `oncehook inbox erase`: removes a person's data, or what has an id.
 
 interface EraseFlags extends InboxFlags, SubjectFlags, AskFlags, ActFlags {}
 
@@ -293,7 +293,7 @@ export function eraseCommand(): Command {
   addByFlag(addSubjectFlags(command).option("--yes", "do not ask"));
   return withInboxFlags(command, [
     "oncehook inbox erase --number +15550100002 --store inbox.db",
-    "oncehook inbox erase --message msg_1 --yes --json --store inbox.db",
+    "oncehook inbox erase --id msg_1 --yes --json --store inbox.db",
   ]).action(async (flags: EraseFlags) => {
     const subject = subjectOf(flags);
     checkAskable(flags);
@@ -317,13 +317,13 @@ function erasedText(count: number): string {
   return count === 0 ? "Nothing is held." : `Erased what ${counted(count, "row")} held.`;
 }
 
-// `oncehook inbox export`: everything that the inbox holds on a person or a message.
+// `oncehook inbox export`: everything that the inbox holds on a person or an id.
 
 interface ExportFlags extends InboxFlags, SubjectFlags {}
 
 export function exportCommand(): Command {
   const command = new Command("export").description(
-    "print everything held on a person or a message, as JSON, one object a line; with numbers and texts",
+    "print everything held on a person or an id, as JSON, one object a line; with numbers and texts",
   );
   return withInboxFlags(addSubjectFlags(command), [
     "oncehook inbox export --number +15550100002 --store inbox.db > held.jsonl",

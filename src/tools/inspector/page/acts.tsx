@@ -22,7 +22,7 @@ const EVENT_ACTS = {
   },
   unblock: {
     verb: "Unblock",
-    explain: "The message goes on with its next event. The dead letter stays, and can still be replayed.",
+    explain: "The lane goes on with its next event. The dead letter stays, and can still be replayed.",
   },
   release: {
     verb: "Release gap",

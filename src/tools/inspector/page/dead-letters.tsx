@@ -1,10 +1,10 @@
-/** Dead letters: by error, one by one and in bulk; and the messages that are blocked behind one. */
+/** Dead letters: by error, one by one and in bulk; and the lanes that are blocked behind one. */
 import { useEffect, useState } from "preact/hooks";
-import type { ErrorGroup, ErrorGroups, EventPage, EventShape, MessagePage, SummaryShape } from "../api.ts";
+import type { ErrorGroup, ErrorGroups, EventPage, EventShape, LanePage, SummaryShape } from "../api.ts";
 import { ActButtons, type ActName } from "./acts.tsx";
 import { get, post } from "./api.ts";
 import { BulkButton } from "./bulk.tsx";
-import { formatClock, formatCount } from "./format.ts";
+import { formatClock, formatCount, nameOf } from "./format.ts";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "./lists.tsx";
 import { useLive } from "./live.ts";
 import { type Column, When } from "./parts.tsx";
@@ -132,11 +132,11 @@ function letterColumns(
       cell: ({ eventType, sequence }) => `${eventType} #${sequence}`,
     },
     {
-      name: "message",
-      title: "Message",
-      cell: ({ id, lane, messageId }) => (
-        <a data-row href={href("message", lane, { event: id })}>
-          {messageId || "no id"}
+      name: "lane",
+      title: "Lane or id",
+      cell: ({ id, laneId, lane, ownId }) => (
+        <a data-row href={href("lane", laneId, { event: id })}>
+          {nameOf(lane, ownId)}
         </a>
       ),
     },
@@ -152,11 +152,11 @@ function letterColumns(
 
 const BLOCKED_COLUMNS: readonly Column<SummaryShape>[] = [
   {
-    name: "message",
-    title: "Message",
-    cell: ({ lane, messageId }) => (
-      <a data-row href={href("message", lane)}>
-        {messageId || "no id"}
+    name: "lane",
+    title: "Lane or id",
+    cell: ({ laneId, lane, newest }) => (
+      <a data-row href={href("lane", laneId)}>
+        {nameOf(lane, newest.ownId)}
       </a>
     ),
   },
@@ -165,27 +165,27 @@ const BLOCKED_COLUMNS: readonly Column<SummaryShape>[] = [
   {
     name: "acts",
     title: "Actions",
-    cell: ({ lane, messageId }) => (
-      <ActButtons acts={["unblock"]} of={`api/messages/${lane}`} about={messageId || `message ${lane}`} />
+    cell: ({ laneId, lane, newest }) => (
+      <ActButtons acts={["unblock"]} of={`api/lanes/${laneId}`} about={lane ?? newest.ownId ?? `lane ${laneId}`} />
     ),
   },
 ];
 
 function Blocked() {
   const pages = usePages(
-    (after, signal) => post<MessagePage>("api/messages", { statuses: ["blocked"], after, limit: PER_PAGE }, signal),
+    (after, signal) => post<LanePage>("api/lanes", { statuses: ["blocked"], after, limit: PER_PAGE }, signal),
     useNews("blockedLanes", "deadLettered"),
   );
   return (
     <section>
-      <h2>Blocked messages</h2>
+      <h2>Blocked lanes</h2>
       <p class="acts">
-        <BulkButton act="unblock" which="all" what="messages" work={{}} />
+        <BulkButton act="unblock" which="all" what="lanes" work={{}} />
       </p>
       <Listed
         pages={pages}
-        empty="No message is blocked. With onDead: &quot;block&quot;, a message stops at its dead letter until you act."
-        table={{ caption: "Blocked messages", columns: BLOCKED_COLUMNS }}
+        empty="No lane is blocked. With onDead: &quot;block&quot;, a lane stops at its dead letter until you act."
+        table={{ caption: "Blocked lanes", columns: BLOCKED_COLUMNS }}
       />
     </section>
   );

@@ -5,7 +5,7 @@ import type { EventPage, EventShape } from "../api.ts";
 import { download, post } from "./api.ts";
 import { type FilterTexts, fromAddress, queryOf, toAddress } from "./filter.ts";
 import { FirstRun } from "./first-run.tsx";
-import { formatDuration } from "./format.ts";
+import { formatDuration, nameOf, sourceOf } from "./format.ts";
 import { useData, useLive } from "./live.ts";
 import { type Column, DataTable, Empty, ErrorNote, Options, Pager, StateBadge, When } from "./parts.tsx";
 import { go, href, ifStillWanted } from "./router.ts";
@@ -16,19 +16,20 @@ const AIMING_MS = 2_000;
 /** Rows have no keys: if they moved down, the layout would shift. */
 const COLUMNS: readonly Column<EventShape>[] = [
   { name: "state", title: "State", cell: (event) => <StateBadge {...event} /> },
+  { name: "type", title: "Event type", cell: ({ eventType }) => eventType },
   {
-    name: "type",
-    title: "Event type",
-    // The messaging service names no source.
-    cell: ({ tag, apiClientId, eventType }) => (tag === "single" ? `${apiClientId} · ${eventType}` : eventType),
+    name: "source",
+    minor: true,
+    title: "Source",
+    cell: (event) => <span title={sourceOf(event)}>{sourceOf(event)}</span>,
   },
   {
-    name: "message",
-    title: "Message",
+    name: "lane",
+    title: "Lane or id",
     isLink: true,
-    cell: ({ messageId, eventType, sequence }) => (
+    cell: ({ lane, ownId, eventType, sequence }) => (
       <>
-        {messageId || "no id"}
+        {nameOf(lane, ownId)}
         <span class="sr-only">
           {" "}
           {eventType} {sequence}
@@ -93,8 +94,8 @@ export function EventsView({ params: { after, ...filters } }: { readonly params:
   );
 }
 
-function addressOf({ lane, id }: EventShape): string {
-  return href("message", lane, { event: id });
+function addressOf({ laneId, id }: EventShape): string {
+  return href("lane", laneId, { event: id });
 }
 
 function Flow({ isPaused, isHeld }: { readonly isPaused: boolean; readonly isHeld: boolean }) {
@@ -164,11 +165,13 @@ const FIELDS: readonly Field[] = [
     options: ["pending", "done", "handled", "unhandled", "filtered", "dead", "late", "discarded"],
   },
   { name: "type", title: "Event type" },
-  { name: "message", title: "Message id" },
+  { name: "lane", title: "Lane" },
+  { name: "id", title: "Id" },
   { name: "error", title: "Error code" },
 ];
 const MORE_FIELDS: readonly Field[] = [
   { name: "source", title: "Source" },
+  { name: "tenant", title: "Tenant" },
   { name: "reference", title: "Reference" },
   { name: "peer", title: "Number, whole" },
   { name: "late", title: "Late", options: ["yes", "no"] },

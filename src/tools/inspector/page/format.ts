@@ -1,4 +1,4 @@
-/** Times, durations and counts as short texts. Times are epoch milliseconds, shown in the browser's time zone. */
+/** Times, durations, counts and names as short texts. Times are epoch milliseconds, shown in the browser's time zone. */
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -48,6 +48,16 @@ export function formatDuration(ms: number | null): string {
 export function formatCount(n: number): string {
   const rounded = n < 10 ? Math.round(n * 10) / 10 : Math.round(n);
   return `${rounded}`.replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+/** The name of a lane, or the id of an event by itself. */
+export function nameOf(lane: string | null, ownId: string | null | undefined): string {
+  return lane ?? ownId ?? "no id";
+}
+
+/** `stripe`, or with a tenant `service · apc_1` */
+export function sourceOf({ source, tenant }: { readonly source: string; readonly tenant: string | null }): string {
+  return tenant === null ? source : `${source} · ${tenant}`;
 }
 
 function inTwoUnits(ms: number, [large, largeName]: Unit, [small, smallName]: Unit): string {

@@ -3,7 +3,7 @@ import type { TargetedSubmitEvent } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Lookup, LookupMatch } from "../api.ts";
 import { post } from "./api.ts";
-import { formatCount } from "./format.ts";
+import { formatCount, nameOf, sourceOf } from "./format.ts";
 import { type Live, useLive } from "./live.ts";
 import { type Column, DataTable, Dialog, ErrorNote, StateBadge, useListener, When } from "./parts.tsx";
 import { go, href, ifStillWanted } from "./router.ts";
@@ -64,13 +64,14 @@ function TabCount({ name, live: { overview } }: { readonly name: string; readonl
 }
 
 const COLUMNS: readonly Column<LookupMatch>[] = [
-  { name: "message", title: "Message", cell: ({ messageId }) => messageId || "no id" },
+  { name: "lane", title: "Lane or id", cell: ({ lane, newest }) => nameOf(lane, newest.ownId) },
+  { name: "source", minor: true, title: "Source", cell: sourceOf },
   { name: "found", minor: true, title: "Found by", cell: ({ found }) => found },
   { name: "state", title: "Newest event", cell: ({ newest }) => <StateBadge state={newest.state} /> },
   { name: "time", minor: true, title: "Accepted", cell: ({ newest }) => <When at={newest.acceptedAt} /> },
 ];
 
-/** A message id, a reference or a whole number leads to its message. */
+/** The name of a lane, an id, a reference or a whole number leads to its lane. */
 function Search() {
   const [found, setFound] = useState<Lookup | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -85,7 +86,7 @@ function Search() {
     try {
       const answer = await ifStillWanted(post<Lookup>("api/lookup", { text }));
       const [only, other] = answer.matches;
-      if (only !== undefined && other === undefined) go("message", only.lane);
+      if (only !== undefined && other === undefined) go("lane", only.laneId);
       else setFound(answer);
     } catch (failure) {
       setError(failure);
@@ -101,8 +102,8 @@ function Search() {
             autocomplete="off"
             spellcheck={false}
             maxLength={256}
-            aria-label="Message id, reference or whole number"
-            placeholder="Message id, reference or number ( / )"
+            aria-label="Lane, id, reference or whole number"
+            placeholder="Lane, id, reference or number ( / )"
             // So that typing replaces the last search.
             onFocus={({ currentTarget }) => currentTarget.select()}
           />
@@ -121,7 +122,7 @@ function Search() {
 function Matches({ found: { matches, more }, onOpen }: { readonly found: Lookup; readonly onOpen: () => void }) {
   if (matches.length === 0)
     return (
-      <p role="status">No message has this id, reference or number. Write it in full: a part of it finds nothing.</p>
+      <p role="status">No lane has this name, id, reference or number. Write it in full: a part of it finds nothing.</p>
     );
   return (
     <>
@@ -129,10 +130,10 @@ function Matches({ found: { matches, more }, onOpen }: { readonly found: Lookup;
       {/* biome-ignore lint/a11y/noStaticElementInteractions: the links in it are interactive */}
       <div onClick={onOpen}>
         <DataTable
-          caption="Messages found"
+          caption="Lanes found"
           columns={COLUMNS}
           rows={matches}
-          hrefOf={({ lane }) => href("message", lane)}
+          hrefOf={({ laneId }) => href("lane", laneId)}
         />
       </div>
       {more && <p>There are more; these are the newest.</p>}

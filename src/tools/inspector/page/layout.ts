@@ -1,4 +1,4 @@
-/** Where everything in the drawing of a message lies, in pixels. Pure: only from the facts. */
+/** Where everything in the drawing of a lane lies, in pixels. Pure: only from the facts. */
 import type { Drawing, DrawnEvent, DrawnGap, DrawnHold } from "../api.ts";
 import { formatClock, formatDuration } from "./format.ts";
 import { flagsOf, waitCause } from "./story.ts";
@@ -314,7 +314,7 @@ interface Wait {
   gap: DrawnGap | null;
 }
 
-/** A shorter wait for another event of the message is not worth a band. */
+/** A shorter wait for another event of the lane is not worth a band. */
 const SHORTEST_TURN_MS = 1_000;
 
 function bandsOf({ events, gaps, now }: Drawing): Band[] {

@@ -90,15 +90,15 @@ export function Listed<T extends object>({
 
 function idOf(row: object, index: number): number {
   if ("id" in row && typeof row.id === "number") return row.id;
-  return "lane" in row && typeof row.lane === "number" ? row.lane : index;
+  return "laneId" in row && typeof row.laneId === "number" ? row.laneId : index;
 }
 
-/** Opens the message of an event of which only the id is known. */
+/** Opens the lane of an event of which only the id is known. */
 export function EventLink({ id }: { readonly id: number }) {
   const open = async () => {
     const { items } = await ifStillWanted(post<EventPage>("api/events", { after: id + 1, limit: 1 }));
     const [event] = items;
-    if (event?.id === id) go("message", event.lane, { event: id });
+    if (event?.id === id) go("lane", event.laneId, { event: id });
     else say(`Event ${id} is no longer in the inbox.`);
   };
   return (

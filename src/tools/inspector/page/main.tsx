@@ -5,8 +5,8 @@ import { clearSaid } from "./acts.tsx";
 import { DeadLettersView } from "./dead-letters.tsx";
 import { EventsView } from "./events.tsx";
 import { Keys, PageHeader, type Tab } from "./header.tsx";
+import { LaneView } from "./lane.tsx";
 import { startLive } from "./live.ts";
-import { MessageView } from "./message.tsx";
 import { AuditView, OverviewView } from "./overview.tsx";
 import { ErrorNote } from "./parts.tsx";
 import { QuarantineView } from "./quarantine.tsx";
@@ -21,7 +21,7 @@ interface View {
 }
 
 const EVENTS: View = { name: "events", title: "Events", Content: EventsView };
-const MESSAGE: View = { name: "message", title: "Message", Content: MessageView };
+const LANE: View = { name: "lane", title: "Lane", Content: LaneView };
 /** The views with a tab. */
 const TABBED: readonly View[] = [
   EVENTS,
@@ -35,7 +35,7 @@ const TABS: readonly Tab[] = TABBED.map(({ name, title }) => ({ name, title, key
 function Page() {
   const { view: named, id, params } = useRoute();
   const [isHelping, setHelping] = useState(false);
-  const { name, title, Content } = [...TABBED, MESSAGE].find((view) => view.name === named) ?? EVENTS;
+  const { name, title, Content } = [...TABBED, LANE].find((view) => view.name === named) ?? EVENTS;
   useEffect(() => {
     document.title = `${title} ${id ?? ""} · oncehook inspector`;
     // The element that had the focus went away with its view, or was the search field.

@@ -51,7 +51,7 @@ export function healthOf({ gauges }: Pick<Overview, "gauges">): string {
   const { dead, quarantined, blockedLanes } = gauges;
   const kinds: readonly (readonly [count: number, one: string, several: string])[] = [
     [dead, "dead letter", "dead letters"],
-    [blockedLanes, "blocked message", "blocked messages"],
+    [blockedLanes, "blocked lane", "blocked lanes"],
     [quarantined, "quarantined body", "quarantined bodies"],
   ];
   const waiting = kinds.filter(([count]) => count > 0);
@@ -292,7 +292,7 @@ function Detail({ text }: { readonly text: string }) {
     case "event":
       return <EventLink id={id} />;
     case "lane":
-      return <a href={href("message", id)}>message {id}</a>;
+      return <a href={href("lane", id)}>lane {id}</a>;
     case "quarantine":
       return <a href={href("quarantine", id)}>quarantined body {id}</a>;
     default:

@@ -4,10 +4,10 @@ import type { QuarantineDetail, QuarantinePage, QuarantineShape } from "../api.t
 import { ActButtons, type ActName, say, sayWhy, useRights } from "./acts.tsx";
 import { get, post } from "./api.ts";
 import { BulkButton } from "./bulk.tsx";
-import { formatCount, formatTime } from "./format.ts";
+import { formatCount, formatTime, sourceOf } from "./format.ts";
+import { BodyText, FactList } from "./lane.tsx";
 import { EventLink, Listed, PER_PAGE, useNews, usePages } from "./lists.tsx";
 import { useData } from "./live.ts";
-import { BodyText, FactList } from "./message.tsx";
 import { type Column, ErrorNote, Options, StateBadge, When } from "./parts.tsx";
 import { go, href } from "./router.ts";
 
@@ -190,6 +190,7 @@ function factsOf(row: QuarantineDetail, digest: string | null) {
       </>
     ),
     Reason: row.reason,
+    Source: sourceOf(row),
     Secret: `${row.slot}, which vouches for ${row.scope}`,
     "Signed (verified)": formatTime(row.signedAt),
     Accepted: formatTime(row.acceptedAt),

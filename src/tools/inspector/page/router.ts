@@ -10,7 +10,7 @@ export interface OpenView {
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Reads `#/message/7?event=3`. */
+/** Reads `#/lane/7?event=3`. */
 export function parseHash(hash: string): OpenView {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
   const [view, id = ""] = path.split("/");

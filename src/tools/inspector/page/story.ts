@@ -1,5 +1,5 @@
-/** What happened to a message, in sentences that say what the drawing shows. */
-import type { Drawing, DrawnEnd, DrawnEvent, DrawnGap, DrawnHold, Message } from "../api.ts";
+/** What happened in a lane, in sentences that say what the drawing shows. */
+import type { Drawing, DrawnEnd, DrawnEvent, DrawnGap, DrawnHold, LaneDetail } from "../api.ts";
 import { formatClock, formatDuration } from "./format.ts";
 
 interface Ending {
@@ -67,8 +67,8 @@ function sequencesOf(range: Pick<DrawnHold, "from" | "to">): string {
   return `${range.from === range.to ? "sequence" : "sequences"} ${rangeOf(range)}`;
 }
 
-/** The status of a message. */
-export function statusOf({ status, readyAt, drawing }: Pick<Message, "status" | "readyAt" | "drawing">): string {
+/** The status of a lane. */
+export function statusOf({ status, readyAt, drawing }: Pick<LaneDetail, "status" | "readyAt" | "drawing">): string {
   const gap = openGapOf(drawing);
   const at = readyAt === null ? "soon" : formatClock(readyAt, drawing.now);
   const cause = gap === undefined ? "a missing event" : sequencesOf(gap);
@@ -95,9 +95,9 @@ function idleStatus({ events }: Drawing): string {
   return dead === 1 ? `${finished}, with a dead letter` : finished;
 }
 
-/** How far a message has come; null for a message without order. */
-export function progressOf({ tag, cursor }: Pick<Message, "tag" | "cursor">): string | null {
-  if (tag !== "outbound") return null;
+/** How far a lane has come; null without sequences. */
+export function progressOf({ order, cursor }: Pick<LaneDetail, "order" | "cursor">): string | null {
+  if (order !== "sequence") return null;
   return cursor === null ? "nothing yet" : `sequence ${cursor}`;
 }
 

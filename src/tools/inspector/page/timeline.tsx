@@ -1,5 +1,5 @@
 /**
- * The drawing of a message: above, what arrived when; below, what was handled when; between them, what was waited for. Where that is too
+ * The drawing of a lane: above, what arrived when; below, what was handled when; between them, what was waited for. Where that is too
  * wide, the events are drawn one below the other.
  */
 import type { TargetedKeyboardEvent } from "preact";

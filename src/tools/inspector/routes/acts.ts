@@ -236,7 +236,7 @@ class BulkLines implements AsyncIterableIterator<string> {
 const ROW_ACTS: Readonly<Record<BulkOrder["act"], { readonly act: string; readonly subject: ActSubject }>> = {
   replay: { act: "replay", subject: "event" },
   discard: { act: "discard", subject: "event" },
-  unblock: { act: "unblock", subject: "lane" },
+  unblock: { act: "unblock", subject: "laneId" },
   replay_quarantined: { act: "replay", subject: "quarantine" },
   discard_quarantined: { act: "discard", subject: "quarantine" },
 };
@@ -256,8 +256,8 @@ function logAct(
 export const actRoutes: readonly ApiRoute[] = [
   act("events/:id/replay", "event", ({ inbox, id, by }) => inbox.replay(id, { by })),
   act("events/:id/discard", "event", ({ inbox, id, by }) => inbox.discard(id, { by })),
-  act("messages/:id/unblock", "lane", ({ inbox, id, by }) => inbox.unblock(id, { by })),
-  act("messages/:id/release", "lane", ({ inbox, id, by }) => inbox.releaseGap(id, { by })),
+  act("lanes/:id/unblock", "laneId", ({ inbox, id, by }) => inbox.unblock(id, { by })),
+  act("lanes/:id/release", "laneId", ({ inbox, id, by }) => inbox.releaseGap(id, { by })),
   act("quarantine/:id/replay", "quarantine", ({ inbox, id, by }) => inbox.replayQuarantined(id, { by })),
   act("quarantine/:id/discard", "quarantine", ({ inbox, id, by }) => inbox.discardQuarantined(id, { by })),
 ];
@@ -286,7 +286,7 @@ function act(path: string, subject: ActSubject, run: (call: ApiCall) => Promise<
 }
 
 /** The name of the log field for what was acted on. */
-export type ActSubject = "event" | "lane" | "quarantine";
+export type ActSubject = "event" | "laneId" | "quarantine";
 
 interface ToldAct extends Readonly<Partial<Record<ActSubject, number>>> {
   readonly act: string;

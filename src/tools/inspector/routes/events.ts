@@ -67,9 +67,11 @@ async function* lines({ inbox, logger, by }: ApiCall, query: Partial<EventQuery>
 
 const COLUMNS: Readonly<Record<string, (event: EventShape) => Cell>> = {
   id: ({ id }) => id,
-  message: ({ messageId }) => messageId,
-  client: ({ apiClientId }) => apiClientId,
-  direction: ({ tag }) => tag,
+  source: ({ source }) => source,
+  tenant: ({ tenant }) => tenant,
+  lane: ({ lane }) => lane,
+  order: ({ order }) => order,
+  own_id: ({ ownId }) => ownId,
   sequence: ({ sequence }) => sequence,
   type: ({ eventType }) => eventType,
   state: ({ state }) => state,

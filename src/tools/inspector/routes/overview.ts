@@ -1,7 +1,8 @@
 /** Routes for the inbox as a whole: overview, history, groups of dead letters, audit, and lookup. */
+import { publicId } from "../../../inbox/lane-key.ts";
 import type { EventSummary, LaneSummary } from "../../../inbox/record.ts";
+import type { EventQuery } from "../../../inbox/store.ts";
 import type { InboxOperator } from "../../../receiver/operator.ts";
-import { keyShape } from "../../../receiver/shown.ts";
 import type { AuditList, ErrorGroups, History, Lookup, LookupMatch, Overview } from "../api.ts";
 import { jsonAnswer, refused } from "../http.ts";
 import { checkedQuery, type Fields, readFields, refusedQuery, rows, textField } from "../input.ts";
@@ -93,7 +94,7 @@ export const auditRoute: ApiRoute = {
 };
 
 const MOST_MATCHES = 20;
-/** A message has three or four events: enough to find more messages than are listed. */
+/** A lane of the messaging service has three or four events: enough to find more lanes than are listed. */
 const EVENTS_READ = 100;
 const SHORTEST_NUMBER = 7;
 
@@ -107,7 +108,8 @@ export const lookupRoute: ApiRoute = {
     const body = await readFields(call, BODY);
     if (!body.ok) return body.answer;
     const asked = body.value.text?.trim() ?? "";
-    if (asked === "") return refused("invalid_request", '"text" must be a message id, a reference or a number.');
+    if (asked === "")
+      return refused("invalid_request", '"text" must be the name of a lane, an id, a reference or a number.');
     return jsonAnswer(await lookUp(call.inbox, asked));
   },
 };
@@ -119,13 +121,14 @@ interface Found {
 
 async function lookUp(inbox: InboxOperator, asked: string): Promise<Lookup> {
   const found = [
-    await ofEvents(inbox, "message", { messageId: asked }),
+    await ofEvents(inbox, "lane", { lane: asked }),
+    await ofEvents(inbox, "id", { id: asked }),
     await ofEvents(inbox, "reference", { externalReference: asked }),
   ];
   for (const peer of numbersIn(asked)) found.push(await ofNumber(inbox, peer));
   const byLane = new Map<number, LookupMatch>();
   for (const match of found.flatMap(({ matches }) => matches))
-    if (!byLane.has(match.lane)) byLane.set(match.lane, match);
+    if (!byLane.has(match.laneId)) byLane.set(match.laneId, match);
   const matches = [...byLane.values()];
   return {
     matches: matches.slice(0, MOST_MATCHES),
@@ -142,15 +145,15 @@ function numbersIn(asked: string): readonly string[] {
 
 async function ofEvents(
   inbox: InboxOperator,
-  found: "message" | "reference",
-  filter: { readonly messageId: string } | { readonly externalReference: string },
+  found: "lane" | "id" | "reference",
+  filter: Pick<EventQuery, "lane" | "id" | "externalReference">,
 ): Promise<Found> {
   const { items, next } = await inbox.find({ ...filter, limit: EVENTS_READ });
   const newest = new Map<number, EventSummary>();
   // The newest event comes first.
   for (const event of items) if (!newest.has(event.laneId)) newest.set(event.laneId, event);
   return {
-    matches: [...newest].map(([lane, event]) => matchOf({ id: lane, key: event.lane, newest: event }, found)),
+    matches: [...newest].map(([id, event]) => matchOf({ id, key: event.lane, newest: event }, found)),
     more: next !== null,
   };
 }
@@ -160,8 +163,12 @@ async function ofNumber(inbox: InboxOperator, peer: string): Promise<Found> {
   return { matches: items.map((lane) => matchOf(lane, "number")), more: next !== null };
 }
 
-function matchOf({ id: lane, key, newest }: Pick<LaneSummary, "id" | "key" | "newest">, found: LookupMatch["found"]) {
+function matchOf(
+  { id: laneId, key, newest }: Pick<LaneSummary, "id" | "key" | "newest">,
+  found: LookupMatch["found"],
+): LookupMatch {
+  const { source, tenant, name } = key;
   const { id, eventType, sequence, acceptedAt, state } = newest;
-  const { messageId, apiClientId } = keyShape(key, false);
-  return { lane, messageId, apiClientId, found, newest: { id, eventType, sequence, acceptedAt, state } };
+  const ownId = publicId(newest.ownId);
+  return { laneId, source, tenant, lane: name, found, newest: { id, ownId, eventType, sequence, acceptedAt, state } };
 }

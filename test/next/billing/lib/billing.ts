@@ -16,10 +16,10 @@ export const receiver = createReceiver({
 });
 
 const billing = receiver.source("billing");
-billing.onAny(({ id }, ctx) => keepRow([ctx.meta.lane.messageId, id], ctx));
-billing.onLate(({ id }, ctx) => keepRow([ctx.meta.lane.messageId, `${id}, late`], ctx));
+billing.onAny(({ id }, ctx) => keepRow([ctx.meta.lane, id], ctx));
+billing.onLate(({ id }, ctx) => keepRow([ctx.meta.lane, `${id}, late`], ctx));
 const messages = receiver.source("messages");
-messages.onAny((event, ctx) => keepRow([ctx.meta.lane.messageId, event.eventType], ctx));
+messages.onAny((event, ctx) => keepRow([ctx.meta.lane ?? ctx.meta.id, event.eventType], ctx));
 
 /** The methods of `app/billing/route.ts`. */
 export const billingWebhooks = nextWebhook(billing);

@@ -28,7 +28,7 @@ describe("oncehook inbox replay, discard", () => {
     expect(asked.errors).toContain(`Would ${verb} 1 event.`);
     expect([asked.code, rowsOf(asked)]).toMatchObject([0, [{ [done]: 1, dryRun: false }]]);
     const left = await inbox(path, "ls", "--state", "dead", "--json");
-    expect(rowsOf(left).map(({ messageId }) => messageId)).toEqual(["msg_2"]);
+    expect(rowsOf(left).map(({ lane }) => lane)).toEqual(["msg_2"]);
   });
 
   it("replay: what was accepted by a clock that is ahead of this machine's", async () => {

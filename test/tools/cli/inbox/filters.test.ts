@@ -21,11 +21,20 @@ describe("filterOf()", () => {
 
   it("gives each flag its filter, and none where there is no flag", () => {
     expect(read([])).toEqual({});
-    const texts = "--type t --message m --client c --reference r --number n --error e".split(" ");
+    const texts = "--type t --source s --tenant c --lane l --id i --reference r --number n --error e".split(" ");
     const flags = "--state dead --state late --outcome unhandled --late --conflict".split(" ");
     expect(read([...flags, ...texts])).toEqual({
       ...{ states: ["dead", "late"], outcome: "unhandled", late: true, conflict: true },
-      ...{ eventType: "t", messageId: "m", apiClientId: "c", externalReference: "r", peer: "n", errorCode: "e" },
+      ...{
+        eventType: "t",
+        source: "s",
+        tenant: "c",
+        lane: "l",
+        id: "i",
+        externalReference: "r",
+        peer: "n",
+        errorCode: "e",
+      },
     });
   });
 
@@ -122,17 +131,17 @@ describe("inWords()", () => {
 
 describe("oncehook inbox", () => {
   it.each([
-    [["show"], "the id of an event, or --message"],
-    [["show", "1", "--message", "msg_1"], "the id of an event, or --message"],
-    [["show", "1", "--client", "apc_1"], "--client goes with --message"],
+    [["show"], "the number of an event, or --lane, or --id"],
+    [["show", "1", "--id", "msg_1"], "the number of an event, or --lane, or --id"],
+    [["show", "1", "--tenant", "apc_1"], "--source and --tenant go with --lane or --id"],
     [["ls", "--group-by", "error", "--state", "done"], "leave --state out"],
     [["replay"], "Say which events to replay"],
     [["replay", "1", "--all"], "in one way which events"],
     [["discard", "1", "--rate", "5/s"], "--rate goes with filters"],
     [["unblock", "1", "--all"], "in one way what to unblock"],
-    [["release", "1", "--client", "apc_1"], "--client goes with --message, --all or --list"],
-    [["export"], "--number NUMBER or --message ID"],
-    [["erase", "--number", "+15550100002", "--message", "msg_1"], "--number NUMBER or --message ID"],
+    [["release", "1", "--tenant", "apc_1"], "--source and --tenant do not go with numbers of lanes"],
+    [["export"], "--number NUMBER or --id ID"],
+    [["erase", "--number", "+15550100002", "--id", "msg_1"], "--number NUMBER or --id ID"],
     [["stats", "--store", "postgres://["], "not one of Postgres"],
     [["stats", "--store", "https://example.org"], "a SQLite file or a postgres:// URL"],
   ])("calls %j a mistake before it opens anything", async (args, says) => {

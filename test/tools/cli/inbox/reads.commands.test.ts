@@ -70,7 +70,9 @@ inEachWay("oncehook inbox, to look", () => {
       json("event", filled, "ls", "--limit", "2", "--after", "7", "--oldest"),
       json("event", filled, "ls", "--state", "dead", "--number", NUMBER),
     ]);
-    expect(table.output).toMatch(/^id +accepted +message +seq +type +state +tries +error\n8 .* done, unhandled +1\n7 /);
+    expect(table.output).toMatch(
+      /^event +accepted +source +lane or id +seq +type +state +tries +error\n8 .* done, unhandled +1\n7 /,
+    );
     expect(table).toMatchObject({ code: 0, errors: "There are more: --after 7\n" });
     expect(page.map(({ id }) => id)).toEqual([8]);
     expect(dead.map(({ id, errorCode }) => [id, errorCode])).toEqual([
@@ -82,13 +84,15 @@ inEachWay("oncehook inbox, to look", () => {
   it("shows a message without its numbers and texts, until they are asked for, of which the audit tells", async () => {
     const path = newInbox();
     const [story, event, masked, revealed, none] = await Promise.all([
-      inbox(filled, "show", "--message", "msg_1"),
+      inbox(filled, "show", "--id", "msg_1"),
       inbox(filled, "show", "4"),
       json("message", filled, "show", "4"),
       json("message", path, "show", "4", "--reveal", "--by", "ann"),
       inbox(filled, "show", "99"),
     ]);
-    expect(story.output).toMatch(/^message +msg_1\n[\s\S]*number +…02\n[\s\S]*\n3 .*message.delivery[\s\S]*failed try/);
+    expect(story.output).toMatch(
+      /^lane +1\nname +msg_1\n[\s\S]*number +…02\n[\s\S]*\n3 .*message.delivery[\s\S]*failed try/,
+    );
     expect(`${story.output}${event.output}${JSON.stringify(masked)}`).not.toMatch(/5550100002|Yes please/);
     expect(event.output).toContain('"[hidden]": "2 fields"');
     expect(masked).toMatchObject([{ peer: "…02", events: [{ body: { masked: { data: { from: "…02" } } } }] }]);
@@ -107,7 +111,7 @@ inEachWay("oncehook inbox, to look", () => {
     ]);
     expect(groups).toMatchObject([{ errorCode: "permanent_failure", error: "No order #", count: 2, exampleId: 7 }]);
     expect(stats).toMatchObject([{ location: `sqlite:${filled}`, gauges: { pending: 1, dead: 2, blockedLanes: 1 } }]);
-    expect(incomplete.map(({ messageId }) => messageId)).toEqual(["msg_5", "msg_4", "msg_3", "msg_2"]);
+    expect(incomplete.map(({ lane }) => lane)).toEqual(["msg_5", "msg_4", "msg_3", "msg_2"]);
     expect(text.output).toMatch(/\n {2}blocked lanes +1\n/);
     expect(audit).toMatchObject({ code: 0, output: "", errors: "No act is there that matches.\n" });
   });
@@ -143,13 +147,13 @@ inEachWay("oncehook inbox, to act", () => {
 
   it("lets messages go on that are blocked or wait", async () => {
     const path = newInbox();
-    expect(await json("lane", path, "unblock", "--list")).toMatchObject([{ messageId: "msg_4", status: "blocked" }]);
+    expect(await json("lane", path, "unblock", "--list")).toMatchObject([{ lane: "msg_4", status: "blocked" }]);
     const [unblocked, released] = [
       await json("laneAct", path, "unblock", "--all", "--yes"),
-      await json("laneAct", path, "release", "--message", "msg_3"),
+      await json("laneAct", path, "release", "--id", "msg_3"),
     ];
-    expect(unblocked).toEqual([{ lane: 5, result: "unblocked" }]);
-    expect(released).toEqual([{ lane: 4, event: 6, result: "released" }]);
+    expect(unblocked).toEqual([{ laneId: 5, result: "unblocked" }]);
+    expect(released).toEqual([{ laneId: 4, event: 6, result: "released" }]);
   });
 
   it("looks at what is in quarantine, and acts on it", async () => {

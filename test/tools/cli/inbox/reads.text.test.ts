@@ -15,7 +15,7 @@ const { folder, filled, copy } = filledInbox();
 
 /** `msg_3` again: its gap was given up, and `queued`, which was missing, came late. */
 async function withLateEvent(path: string, handling: "takes late ones" | "takes none" = "takes none"): Promise<void> {
-  await inbox(path, "release", "--message", "msg_3");
+  await inbox(path, "release", "--id", "msg_3");
   await inStore(path, async (store) => {
     await handle(store, [], handled);
     const claim = handling === "takes none" ? { limit: 1, takes: () => false } : {};
@@ -28,16 +28,29 @@ describe("oncehook inbox show", () => {
     const path = copy();
     const event = { ...outboundEvent("queued", "msg_far"), occurredAt: 8.64e15 + 1 };
     await inStore(path, (store) => store.step(turn<never>({ accepts: [event] })));
-    const { id }: { readonly id: number } = JSON.parse(await printed(path, "ls", "--message", "msg_far", "--json"));
+    const { id }: { readonly id: number } = JSON.parse(await printed(path, "ls", "--lane", "msg_far", "--json"));
     expect(await printed(path, "show", `${id}`)).toMatch(/^occurred +8640000000000001$/m);
   });
 
-  it("tells a message of which nothing went wrong, and one whose gap was given up", async () => {
+  it("tells a lane of which nothing went wrong, and one whose gap was given up", async () => {
     const path = copy();
-    expect(await printed(path, "show", "--message", "msg_2", "--client", "apc_1")).not.toMatch(/failed try|gap/);
+    expect(await printed(path, "show", "--id", "msg_2", "--tenant", "apc_1")).not.toMatch(/failed try|gap/);
     await withLateEvent(path);
-    const story = await printed(path, "show", "--message", "msg_3");
+    const story = await printed(path, "show", "--id", "msg_3");
     expect(story).toMatch(/\ngap from +to +given up +came after all\n1 +1 +20\S+ \S+Z +20\S+ \S+Z\n/);
+  });
+
+  it("finds a message by its id, whether that names its lane or its event, and a lane by its name alone", async () => {
+    expect(await printed(filled, "show", "--id", "msg_1")).toMatch(
+      /^lane +1\nname +msg_1\nsource +service\ntenant +apc_1\n/,
+    );
+    expect(await printed(filled, "show", "--id", "msg_in")).toMatch(/\n4 .* service +msg_in +0 +message\.inbound /);
+    expect(await printed(filled, "show", "--lane", "msg_1")).toMatch(/^name +msg_1$/m);
+    for (const flags of [
+      ["--lane", "msg_in"],
+      ["--id", "msg_1", "--tenant", "apc_2"],
+    ])
+      expect((await inbox(filled, "show", ...flags)).code).toBe(3);
   });
 
   it("tells of an event how it failed, whether it is late, and that it was replayed", async () => {
@@ -45,7 +58,7 @@ describe("oncehook inbox show", () => {
     expect(await printed(path, "show", "2")).toMatch(/\nlate +no\n[\s\S]*\nevent +failed try[\s\S]*No order 17\n/);
     await withLateEvent(path, "takes late ones");
     expect(await printed(path, "show", "9")).toMatch(/\nlate +yes\nreplayed +no\nconflict +no\n/);
-    expect(await printed(path, "ls", "--message", "msg_3")).toMatch(/^9 .* pending, late +0$/m);
+    expect(await printed(path, "ls", "--lane", "msg_3")).toMatch(/^9 .* pending, late +0$/m);
     await inbox(path, "replay", "8");
     expect(await printed(path, "show", "8")).toMatch(/\nlate +no\nreplayed +yes\nconflict +no\n/);
   });
@@ -55,7 +68,15 @@ describe("oncehook inbox show", () => {
     await printed(path, "prune", "--handled-bodies", "0s", "--other-bodies", "30d", "--dead", "90d", "--yes");
     expect(await printed(path, "show", "1")).toMatch(/\nThe body was pruned or erased\.\n$/);
     const raw = Buffer.from("fffe", "hex");
-    const origin = { slot: "current", signer: "s", scope: "any", signedAt: Date.now(), trace: null };
+    const origin = {
+      source: "service",
+      tenant: null,
+      slot: "current",
+      signer: "s",
+      scope: "any",
+      signedAt: Date.now(),
+      trace: null,
+    };
     const kept = { ...origin, reason: "invalid_utf8", digest: hash("sha256", raw, "buffer"), raw };
     await inStore(path, (store) => store.step(turn<never>({ quarantines: [kept] })));
     expect(await printed(path, "quarantine", "show", "2", "--reveal")).toMatch(/\n\/\/4=\n$/);
@@ -63,10 +84,10 @@ describe("oncehook inbox show", () => {
 
   it("says what is not there", async () => {
     const [message, body] = [
-      await inbox(filled, "show", "--message", "msg_9"),
+      await inbox(filled, "show", "--id", "msg_9"),
       await inbox(filled, "quarantine", "show", "99"),
     ];
-    expect([message.code, message.errors]).toEqual([3, "error: The inbox knows no such message, or no longer.\n"]);
+    expect([message.code, message.errors]).toEqual([3, "error: The inbox has no such lane or id, or no longer.\n"]);
     expect([body.code, body.errors]).toEqual([3, "error: There is no quarantined body 99.\n"]);
   });
 });
@@ -96,9 +117,9 @@ describe("oncehook inbox incomplete", () => {
   it("lists messages of one client, with a dash where nothing was handled and no number where there is none", async () => {
     const path = copy();
     await inStore(path, (store) => handle(store, [outboundEvent("queued", "msg_6", { peer: null })], handled));
-    const table = await printed(path, "incomplete", "--older-than", "0s", "--client", "apc_1");
-    expect(table).toMatch(/\n\d+ +msg_6 +idle +1 +message\.queued +20\S+ \S+Z\n/);
-    expect(table).toMatch(/\n\d+ +msg_3 +gap +- +message\.sent +20\S+ \S+Z +…02\n/);
+    const table = await printed(path, "incomplete", "--older-than", "0s", "--tenant", "apc_1");
+    expect(table).toMatch(/\n\d+ +service +msg_6 +idle +1 +message\.queued +20\S+ \S+Z\n/);
+    expect(table).toMatch(/\n\d+ +service +msg_3 +gap +- +message\.sent +20\S+ \S+Z +…02\n/);
   });
 });
 
@@ -112,7 +133,7 @@ describe("oncehook inbox, to act", () => {
 
   it("ends with 3 where the body of one of many is gone", async () => {
     const path = copy();
-    await inbox(path, "erase", "--message", "msg_4", "--yes");
+    await inbox(path, "erase", "--id", "msg_4", "--yes");
     const { code, output } = await inbox(path, "replay", "--all", "--yes", "--rate", "1000/s");
     expect([code, output]).toEqual([3, "Replayed 1 event. Left as they are: 1 body_pruned.\n"]);
     expect(await inbox(path, "replay", "7")).toMatchObject({ code: 3, output: expect.stringContaining("was pruned") });
@@ -131,15 +152,15 @@ describe("oncehook inbox, to act", () => {
 
   it("gives out and erases a message, but not while an event of it is handled", async () => {
     const path = copy();
-    const exported = await inbox(path, "export", "--message", "msg_1");
+    const exported = await inbox(path, "export", "--id", "msg_1");
     expect(exported.output).toContain("msg_1");
     await inStore(path, async (store) => {
       const accepts = [outboundEvent("queued", "msg_7")];
       await store.step(turn<never>({ accepts, claim: { limit: 1 } }));
-      const busy = await inbox(path, "erase", "--message", "msg_7", "--yes");
+      const busy = await inbox(path, "erase", "--id", "msg_7", "--yes");
       expect([busy.code, busy.errors]).toEqual([3, expect.stringMatching(/^error: A receiver is handling one of its/)]);
     });
-    expect(await inbox(path, "erase", "--message", "msg_1", "--yes")).toMatchObject({
+    expect(await inbox(path, "erase", "--id", "msg_1", "--yes")).toMatchObject({
       ...{ code: 0, output: "Erased what 3 rows held.\n" },
       errors: "Backups, logs and what was forwarded keep their copies.\n",
     });
@@ -156,8 +177,8 @@ describe("oncehook inbox, to act", () => {
 /** Lanes 1 and 2 of `apc_1`, 3 of `apc_2`: each blocked behind a dead letter, or waiting for what is missing before it. */
 function inboxOfTwo(status: "blocked" | "gap"): Promise<string> {
   const kind = status === "gap" ? "sent" : "queued";
-  const eventOf = (apiClientId: string, messageId: string): NewEvent => {
-    const lane = { apiClientId, tag: "outbound", messageId } as const;
+  const eventOf = (tenant: string, messageId: string): NewEvent => {
+    const lane = { source: "service", tenant, name: messageId, order: "sequence" } as const;
     return outboundEvent(kind, messageId, { lane, gapWaitMs: 80_000_000 });
   };
   const accepts = [eventOf("apc_1", "msg_1"), eventOf("apc_1", "msg_2"), eventOf("apc_2", "msg_3")];
@@ -168,14 +189,14 @@ function inboxOfTwo(status: "blocked" | "gap"): Promise<string> {
 describe.each([
   ["unblock", "blocked"],
   ["release", "gap"],
-] as const)("oncehook inbox %s --client", (verb, status) => {
-  it("lists the messages of that API client only, and acts on them only", async () => {
+] as const)("oncehook inbox %s --tenant", (verb, status) => {
+  it("lists the lanes of that tenant only, and acts on them only", async () => {
     const path = await inboxOfTwo(status);
     const listed = async (...args: string[]) =>
-      rowsOf(await inbox(path, verb, "--list", "--json", ...args)).map(({ messageId }) => messageId);
-    expect(await listed("--client", "apc_2")).toEqual(["msg_3"]);
-    const acted = await inbox(path, verb, "--all", "--client", "apc_1", "--yes", "--json");
-    expect(rowsOf(acted).map(({ lane }) => lane)).toEqual([2, 1]);
+      rowsOf(await inbox(path, verb, "--list", "--json", ...args)).map(({ lane }) => lane);
+    expect(await listed("--tenant", "apc_2")).toEqual(["msg_3"]);
+    const acted = await inbox(path, verb, "--all", "--tenant", "apc_1", "--yes", "--json");
+    expect(rowsOf(acted).map(({ laneId }) => laneId)).toEqual([2, 1]);
     expect(await listed()).toEqual(["msg_3"]);
   });
 });
@@ -233,7 +254,7 @@ describe("oncehook inbox, the whole of it", () => {
     const path = copy();
     const to = join(folder, "copied.db");
     expect(await printed(path, "copy", "--to", to)).toMatch(
-      /^8 events of 6 messages, and 1 in quarantine, are in sqlite:.*copied\.db, the same as in .*\. Copied, not moved: sqlite:.*\.db opens as before\..* the same command with --move\.\n$/,
+      /^8 events of 6 lanes, and 1 in quarantine, are in sqlite:.*copied\.db, the same as in .*\. Copied, not moved: sqlite:.*\.db opens as before\..* the same command with --move\.\n$/,
     );
     expect(await printed(path, "copy", "--to", to, "--move")).toMatch(
       /are in sqlite:.*\. Moved: sqlite:.*\.db does not open any more\. Start the receivers with sqlite:.*copied\.db\.\n$/,

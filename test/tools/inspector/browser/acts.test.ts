@@ -35,7 +35,7 @@ async function heldIn({ receiver }: Desk): Promise<number> {
 }
 
 async function deadOf({ receiver }: Desk, messageId: string): Promise<number> {
-  const [event] = (await receiver.inbox.find({ messageId, states: ["dead"] })).items;
+  const [event] = (await receiver.inbox.find({ lane: messageId, states: ["dead"] })).items;
   return event?.id ?? 0;
 }
 
@@ -71,14 +71,14 @@ describe.each(WAYS)("acts on one $way", ({ press }) => {
   it("discard a dead letter in its message", async () => {
     const { desk, visiting } = at();
     const id = await deadOf(desk, "msg_7Q2dead10002");
-    await visiting.go(`message/${await laneOf(desk, "msg_7Q2dead10002")}?event=${id}`);
+    await visiting.go(`lane/${await laneOf(desk, "msg_7Q2dead10002")}?event=${id}`);
     await press(visiting.page, /^Discard 2 message.sent/);
     await press(visiting.page, /^Discard$/);
     await told(visiting.page, /: done\.$/);
     expect(await audited(desk)).toContain(`alex discard event ${id}`);
   });
 
-  it("unblock a message", async () => {
+  it("unblock a lane", async () => {
     const { desk, visiting } = at();
     await visiting.go(await messageView(desk, MESSAGES.blocked));
     await press(visiting.page, /^Unblock/);

@@ -107,9 +107,9 @@ describe("at 1440 px", () => {
     const { page } = await openAt();
     const link = page.getByRole("link", { name: MESSAGES.inbound });
     await link.first().waitFor();
-    expect(await link.first().getAttribute("href")).toMatch(/^#\/message\/\d+/);
+    expect(await link.first().getAttribute("href")).toMatch(/^#\/lane\/\d+/);
     expect(
-      await page.locator(".c-message").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth)),
+      await page.locator(".c-lane").evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth)),
     ).toEqual([]);
     await page.mouse.wheel(0, 600);
     await expect.poll(() => page.evaluate("scrollY")).toBe(600);
@@ -134,8 +134,8 @@ describe("at 390 px", () => {
   it("the list keeps the message's id and its state, both whole, and folds its filters", async () => {
     const { page } = await openAt("events?type=message.sent", {}, { viewport: PHONE });
     await page.locator("main tbody [data-row]").first().waitFor();
-    expect(await page.locator("main .c-message:visible, main .badge:visible").count()).toBeGreaterThan(20);
-    expect(await cut(page, "main tbody td:is(.c-message, .c-state, .c-time)")).toEqual([]);
+    expect(await page.locator("main .c-lane:visible, main .badge:visible").count()).toBeGreaterThan(20);
+    expect(await cut(page, "main tbody td:is(.c-lane, .c-state, .c-time)")).toEqual([]);
     const field = page.getByLabel("Error code");
     expect(await field.isVisible()).toBe(false);
     const fold = page.getByRole("button", { name: "Filters (1 set)" });
@@ -191,7 +191,7 @@ describe("at 360 px", () => {
     const told = incomingOf(signedRequest({ ...fixtures.unknown({ occurredAt: Date.now() }), eventType: NAME }));
     await desk.receiver.handle(told);
     const [item] = (await desk.receiver.inbox.find({ eventType: NAME, limit: 1 })).items;
-    const { page } = await visit(desk, `message/${item?.laneId}`, { viewport: NARROW });
+    const { page } = await visit(desk, `lane/${item?.laneId}`, { viewport: NARROW });
     await page.locator(".summary").waitFor();
     expect(await overflow(page)).toBe(0);
     const replay = page.getByRole("button", { name: /^Replay/ });
@@ -210,7 +210,7 @@ describe("at 360 px", () => {
     expect(await page.locator("dd").count()).toBeGreaterThan(3);
     expect(await cut("dd")).toBe(0);
     await go("dead");
-    const cells = "section:not(.groups) td:is(.c-event, .c-message)";
+    const cells = "section:not(.groups) td:is(.c-event, .c-lane)";
     await page.locator(cells).first().waitFor();
     expect(await cut(cells)).toBe(0);
   });

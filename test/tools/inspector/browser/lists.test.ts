@@ -119,7 +119,7 @@ describe("the list of 100,000 events", () => {
       await page.keyboard.type(text);
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: copiedId(12_345) }).waitFor();
-      expect(new URL(page.url()).hash).toBe(`#/message/${lane}`);
+      expect(new URL(page.url()).hash).toBe(`#/lane/${lane}`);
     }
   });
 
@@ -161,7 +161,7 @@ describe("the list of 100,000 events", () => {
     expect(await page.getByRole("alert").allTextContents()).toEqual([]);
   });
 
-  it("lists all messages of a number", async () => {
+  it("lists all lanes of a number", async () => {
     const { page } = await atEvents();
     await page.getByRole("searchbox").fill(NUMBER);
     await page.keyboard.press("Enter");
@@ -179,7 +179,7 @@ describe("the list of 100,000 events", () => {
     await page.keyboard.press("Enter");
     await page
       .getByRole("dialog")
-      .getByText(/^No message has this/)
+      .getByText(/^No lane has this/)
       .waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -194,7 +194,7 @@ describe("the keyboard alone", () => {
     const second = await page.locator("main tbody [data-row]").nth(1).getAttribute("href");
     expect(focused).toBe(second);
     await page.keyboard.press("Enter");
-    await page.getByRole("heading", { name: /^Message/ }).waitFor();
+    await page.getByRole("heading", { level: 1, name: /^(Lane|Event) / }).waitFor();
     expect(page.url()).toContain(`${second}`);
   });
 
@@ -222,7 +222,7 @@ describe("the keyboard alone", () => {
 
   it("follows an event of a timeline", async () => {
     const { page, go } = await atEvents();
-    await go(`message/${await laneOf(at().desk, MESSAGES.late)}`);
+    await go(`lane/${await laneOf(at().desk, MESSAGES.late)}`);
     for (let tabs = 0; tabs < 40; tabs++) {
       await page.keyboard.press("Tab");
       if (await page.evaluate<boolean>("document.activeElement.closest('svg') !== null")) break;

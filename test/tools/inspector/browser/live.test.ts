@@ -34,7 +34,7 @@ describe("the live list", () => {
     await page.getByRole("button", { name: "Pause" }).click();
     await deliver(desk, "msg_live_00000001");
     await expect
-      .poll(() => desk.receiver.inbox.find({ messageId: "msg_live_00000001" }).then(({ items }) => items.length))
+      .poll(() => desk.receiver.inbox.find({ lane: "msg_live_00000001" }).then(({ items }) => items.length))
       .toBe(3);
     // Longer than it takes to hear of it.
     await page.waitForTimeout(3_000);
@@ -59,7 +59,7 @@ describe("a list after a restart", () => {
 describe("a message that goes on", () => {
   it("is drawn anew when its missing event comes", async () => {
     const desk = await deskOfTest();
-    const { page } = await visit(desk, `message/${await laneOf(desk, MESSAGES.waiting)}`);
+    const { page } = await visit(desk, `lane/${await laneOf(desk, MESSAGES.waiting)}`);
     const summary = page.locator("main .summary");
     await summary.waitFor();
     expect(await summary.textContent()).toMatch(/waiting for sequence 2 until/);

@@ -34,11 +34,11 @@ const ATTEMPTS = `(async ({ url, dead, held }) => {
   const all = [];
   for (const credentials of ["omit", "include"]) {
     for (const mode of ["cors", "no-cors"]) {
-      for (const path of ["", "/api/overview", "/api/messages/1", "/assets/main.js"])
+      for (const path of ["", "/api/overview", "/api/lanes/1", "/assets/main.js"])
         all.push(reading(["GET", path, mode, credentials].join(" "), path, { credentials, mode }));
       const simple = { method: "POST", body: "{}", credentials, mode, headers: { "content-type": "text/plain" } };
       all.push(reading(["POST", "text", mode, credentials].join(" "), act, simple));
-      all.push(reading(["POST", "reveal", mode, credentials].join(" "), "/api/messages/1/reveal", simple));
+      all.push(reading(["POST", "reveal", mode, credentials].join(" "), "/api/lanes/1/reveal", simple));
       all.push(reading(["POST", "lookup", mode, credentials].join(" "), "/api/lookup", { ...simple, body: '{"text":"order-2207"}' }));
       all.push(reading(["POST", "discard", mode, credentials].join(" "), "/api/quarantine/" + held + "/discard", simple));
     }

@@ -123,12 +123,12 @@ describe("500 hostile texts in every field", { timeout: LONGEST_MS }, () => {
 
 /** Each text once: in an outbound message, in an event of a type that nobody knows, or in a quarantined body. */
 async function stopsOf({ receiver: { inbox } }: Desk) {
-  const lanes = (await inbox.findLanes({ tag: "outbound", limit: 1_000 })).items;
+  const lanes = (await inbox.findLanes({ order: "sequence", limit: 1_000 })).items;
   const events = (await inbox.find({ outcome: "unhandled", limit: 1_000 })).items;
   const bodies = (await inbox.findQuarantined({ limit: 1_000 })).items;
   const stops = [
-    lanes.map(({ id, key }) => ({ view: `message/${id}`, shows: key.messageId })),
-    events.map(({ laneId }) => ({ view: `message/${laneId}`, shows: "Message" })),
+    lanes.map(({ id, key }) => ({ view: `lane/${id}`, shows: key.name ?? "" })),
+    events.map(({ laneId }) => ({ view: `lane/${laneId}`, shows: "Event" })),
     bodies.map(({ id }) => ({ view: `quarantine/${id}`, shows: `${id}` })),
   ];
   const each = stops.flatMap((some, kind) => some.filter((_, index) => index % stops.length === kind));
@@ -163,7 +163,7 @@ async function fillWithHostileTexts(path: string): Promise<void> {
     if (refused !== undefined) throw new Error(`A hostile delivery was answered ${refused.status} ${refused.body}.`);
   }
   await receiver.drain();
-  const { items } = await receiver.inbox.findLanes({ tag: "inbound", limit: 1_000 });
+  const { items } = await receiver.inbox.findLanes({ order: null, limit: texts.length });
   for (const [index, { id }] of items.entries()) await receiver.inbox.reveal(id, { by: texts[index] ?? "" });
   await receiver.stop();
 }

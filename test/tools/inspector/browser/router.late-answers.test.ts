@@ -54,7 +54,7 @@ describe("a late answer", () => {
     await search(page, MESSAGES.dead);
     await page.getByRole("heading", { name: MESSAGES.dead }).waitFor();
     await first.come();
-    expect(new URL(page.url()).hash).toBe(`#/message/${await laneOf(desk, MESSAGES.dead)}`);
+    expect(new URL(page.url()).hash).toBe(`#/lane/${await laneOf(desk, MESSAGES.dead)}`);
   });
 
   it("to a search does not take somebody away from the view that they opened since", async () => {

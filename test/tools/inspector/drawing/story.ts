@@ -4,7 +4,7 @@ import type { LaneRecord, NewEvent, OnDead, Outcome } from "../../../../src/inbo
 import type { Act, InboxStore, Lease, Settle } from "../../../../src/inbox/store.ts";
 import { memoryStore } from "../../../../src/stores/memory.ts";
 import type { Drawing } from "../../../../src/tools/inspector/api.ts";
-import { drawMessage } from "../../../../src/tools/inspector/drawing.ts";
+import { drawLane } from "../../../../src/tools/inspector/drawing.ts";
 import { createFakeClock, type FakeClock } from "../../../../src/tools/testing/fake-clock.ts";
 import { contextOf, event, turn } from "../../../stores/sqlite-turns.ts";
 
@@ -72,7 +72,7 @@ export async function openStory({ takesLate = false, stepMs = 1_000 }: StoryOpti
       await clock.advance(stepMs);
     },
     lane,
-    draw: async () => drawMessage(await lane(), clock.now()),
+    draw: async () => drawLane(await lane(), clock.now()),
   };
 }
 

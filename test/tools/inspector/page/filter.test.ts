@@ -6,7 +6,7 @@ describe("toAddress()", () => {
     ["peer", "+4915112345678"],
     ["peer", "112"],
     ["reference", "order of 0151 1234-5678"],
-    ["message", "4915112345678"],
+    ["lane", "4915112345678"],
     ["type", "(0151) 12 34 56 78"],
   ])("keeps a number of %s out of the address", (name, text) => {
     const written = toAddress(name, text);
@@ -15,8 +15,8 @@ describe("toAddress()", () => {
   });
 
   it.each([
-    ["message", "msg_01JABC"],
-    ["message", "msg_copy00000001"],
+    ["lane", "msg_01JABC"],
+    ["id", "msg_copy00000001"],
     ["reference", "order-17"],
     ["from", "2026-11-22T13:09"],
     ["peer", ""],
@@ -59,18 +59,22 @@ describe("queryOf()", () => {
     });
   });
 
-  it.each(["peer", "reference", "message"])("asks for nothing where the number of %s is no longer kept", (name) => {
+  it.each(["peer", "reference", "lane", "id"])("asks for nothing where the number of %s is no longer kept", (name) => {
     expect(() => queryOf({ state: "dead", [name]: "*1kx.0" })).toThrow(/not kept over a reload/);
   });
 
   it("puts a kept number back", () => {
     const peer = toAddress("peer", "+4915112345678");
-    expect(queryOf({ peer, reference: "order-17", type: "message.sent", error: "E", message: "m" })).toEqual({
+    expect(
+      queryOf({ peer, reference: "order-17", type: "message.sent", error: "E", lane: "l", id: "i", tenant: "t" }),
+    ).toEqual({
       peer: "+4915112345678",
       externalReference: "order-17",
       eventType: "message.sent",
       errorCode: "E",
-      messageId: "m",
+      lane: "l",
+      id: "i",
+      tenant: "t",
     });
   });
 });

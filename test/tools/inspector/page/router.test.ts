@@ -8,25 +8,22 @@ describe("parseHash()", () => {
       "#/events?state=dead&type=message.sent",
       { view: "events", id: null, params: { state: "dead", type: "message.sent" } },
     ],
-    ["#/message/7", { view: "message", id: 7, params: {} }],
-    ["#/message/7?event=3", { view: "message", id: 7, params: { event: "3" } }],
+    ["#/lane/7", { view: "lane", id: 7, params: {} }],
+    ["#/lane/7?event=3", { view: "lane", id: 7, params: { event: "3" } }],
   ])("reads %s", (hash, route) => {
     expect(parseHash(hash)).toEqual(route);
   });
 
-  it.each(["#/message/-1", "#/message/1.5", "#/message/x", "#/message/99999999999999999"])(
-    "takes no id from %s",
-    (hash) => {
-      expect(parseHash(hash).id).toBeNull();
-    },
-  );
+  it.each(["#/lane/-1", "#/lane/1.5", "#/lane/x", "#/lane/99999999999999999"])("takes no id from %s", (hash) => {
+    expect(parseHash(hash).id).toBeNull();
+  });
 });
 
 describe("href()", () => {
   it("is what parseHash() reads, whatever the texts, without what has no value", () => {
-    const params = { type: "a&b=c?d#e/ü %", message: "x" };
+    const params = { type: "a&b=c?d#e/ü %", lane: "x" };
     expect(parseHash(href("events", null, params))).toEqual({ view: "events", id: null, params });
-    expect(parseHash(href("message", 7, { event: 3 }))).toEqual({ view: "message", id: 7, params: { event: "3" } });
+    expect(parseHash(href("lane", 7, { event: 3 }))).toEqual({ view: "lane", id: 7, params: { event: "3" } });
     expect(href("events", null, { state: "", type: undefined, after: null, late: "no" })).toBe("#/events?late=no");
     expect(href("dead")).toBe("#/dead");
   });

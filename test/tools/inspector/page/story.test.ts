@@ -139,9 +139,9 @@ describe("statusOf()", () => {
 
 describe("progressOf()", () => {
   it("says how far a message with an order has come", () => {
-    expect(progressOf({ tag: "outbound", cursor: 3 })).toBe("sequence 3");
-    expect(progressOf({ tag: "outbound", cursor: null })).toBe("nothing yet");
-    expect(progressOf({ tag: "inbound", cursor: 0 })).toBeNull();
+    expect(progressOf({ order: "sequence", cursor: 3 })).toBe("sequence 3");
+    expect(progressOf({ order: "sequence", cursor: null })).toBe("nothing yet");
+    expect(progressOf({ order: null, cursor: 0 })).toBeNull();
   });
 });
 

@@ -7,6 +7,7 @@ import { incoming, recordedLog, SECRET } from "../../../receiver/bench.ts";
 import { inbound, outbound } from "../../../receiver/events.ts";
 import { turn } from "../../../stores/sqlite-turns.ts";
 import { mounted } from "../support/mounted.ts";
+import { newestOf } from "./scene.ts";
 
 interface Acting {
   readonly inbox: Receiver<never>["inbox"];
@@ -107,8 +108,8 @@ async function open(stores: readonly InboxStore<never>[]) {
 
 function actingOn(receiver: Receiver<never>, store: InboxStore<never>): Acting {
   const { inbox } = receiver;
-  const newestOf = async (messageId: string) => {
-    const [newest] = (await inbox.find({ messageId, limit: 1 })).items;
+  const eventOf = async (messageId: string) => {
+    const newest = await newestOf(inbox, messageId);
     if (newest === undefined) throw new Error(`${messageId} is not in the inbox.`);
     return newest;
   };
@@ -118,11 +119,12 @@ function actingOn(receiver: Receiver<never>, store: InboxStore<never>): Acting {
     drain: () => receiver.drain(),
     async quarantine(body) {
       const raw = Buffer.from(body);
-      const facts = { reason: "invalid_json", slot: "current", signer: "s", signedAt: Date.now(), trace: null };
+      const origin = { source: "service", tenant: null, slot: "current", signer: "s" } as const;
+      const facts = { ...origin, reason: "invalid_json", signedAt: Date.now(), trace: null };
       const digest = hash("sha256", raw, "buffer");
       await store.step(turn<never>({ quarantines: [{ ...facts, scope: "any", digest, raw }] }));
     },
-    laneOf: async (messageId) => (await newestOf(messageId)).laneId,
-    eventOf: async (messageId) => (await newestOf(messageId)).id,
+    laneOf: async (messageId) => (await eventOf(messageId)).laneId,
+    eventOf: async (messageId) => (await eventOf(messageId)).id,
   };
 }

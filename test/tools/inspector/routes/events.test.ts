@@ -18,8 +18,9 @@ it.each([
   [{ states: Array(51).fill("dead") }, '"states" must be a list'],
   [{ outcome: "done" }, '"outcome" must be one of "handled", "unhandled", "filtered"'],
   [{ late: 1 }, '"late" must be true or false'],
-  [{ messageId: 5 }, '"messageId" must be a text of 1 to 512 characters'],
-  [{ messageId: "" }, '"messageId" must be a text'],
+  [{ lane: 5 }, '"lane" must be a text of 1 to 512 characters'],
+  [{ lane: "" }, '"lane" must be a text'],
+  [{ tenant: 5 }, '"tenant" must be a text of 1 to 512 characters, or null'],
   [{ peer: "x".repeat(513) }, '"peer" must be a text'],
   [{ peer: "\ud800" }, '"peer" must be a text'],
   [{ peer: null }, '"peer" must be a text'],
@@ -30,7 +31,7 @@ it.each([
   [{ after: -1 }, '"after" must be the id of a row'],
   [{ order: "up" }, '"order" must be one of "newest", "oldest"'],
   [{ format: "xlsx" }, '"format" must be one of "json", "csv"'],
-  [{ mesageId: "m" }, 'Did you mean "messageId"?'],
+  [{ tennant: "m" }, 'Did you mean "tenant"?'],
   [{ ["x".repeat(60_000)]: 1 }, "Known: states, outcome"],
   [JSON.parse('{"__proto__":{"limit":1}}'), "A field is not known."],
   [[], "The body must be a JSON object."],
@@ -83,8 +84,8 @@ it("downloads the events that match as CSV in which nothing is a formula", async
     "content-disposition": 'attachment; filename="oncehook-events.csv"',
   });
   const [head, ...rows] = body.trimEnd().split("\r\n");
-  expect(head).toMatch(/^id,message,client,direction,sequence,type,state/);
-  expect(rows.map((row) => row.slice(row.indexOf(",") + 1, row.indexOf(",apc_1")))).toEqual([
+  expect(head).toMatch(/^id,source,tenant,lane,order,own_id,sequence,type,state/);
+  expect(rows.map((row) => row.slice(row.indexOf(",apc_1,") + 7, row.indexOf(",sequence,")))).toEqual([
     "'=cmd()",
     "'+1",
     "'-2",

@@ -2,6 +2,7 @@
 import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { onTestFinished } from "vitest";
+import type { EventSummary } from "../../../../src/inbox/record.ts";
 import {
   createReceiver,
   type InboxStore,
@@ -36,7 +37,7 @@ export interface RouteScene {
   post(path: string, body?: unknown, access?: Access): Promise<Response>;
   /** The same, with a body as it is written. */
   postText(path: string, body: string, access?: Access): Promise<Response>;
-  /** The id of a message's lane. */
+  /** The number of a message's lane. */
   laneOf(messageId: string): Promise<number>;
 }
 
@@ -74,17 +75,23 @@ export async function openScene(
     },
     async quarantine(body, scope = "any") {
       const raw = Buffer.from(body);
-      const facts = { reason: "invalid_json", slot: "current", signer: "s", scope, signedAt: Date.now(), trace: null };
+      const origin = { source: "service", tenant: null, slot: "current", signer: "s", scope } as const;
+      const facts = { ...origin, reason: "invalid_json", signedAt: Date.now(), trace: null };
       await store.step(turn<never>({ quarantines: [{ ...facts, digest: hash("sha256", raw, "buffer"), raw }] }));
     },
     get: (path, access = "read") => server.ask({ url: `/inspector/api/${path}`, headers: { "x-right": access } }),
     post: (path, body = {}, access = "act") => postText(path, JSON.stringify(body), access),
     postText,
     async laneOf(messageId) {
-      const { items } = await inbox.find({ messageId, limit: 1 });
-      return items[0]?.laneId ?? 0;
+      return (await newestOf(inbox, messageId))?.laneId ?? 0;
     },
   };
+}
+
+/** The newest event of a message, outbound or inbound. */
+export async function newestOf(inbox: Receiver<never>["inbox"], messageId: string): Promise<EventSummary | undefined> {
+  const [ofLane] = (await inbox.find({ lane: messageId, limit: 1 })).items;
+  return ofLane ?? (await inbox.find({ id: messageId, limit: 1 })).items[0];
 }
 
 /** Messages in order, out of order, with a gap, with retries and with a dead letter; an inbound one, and a quarantined body. */

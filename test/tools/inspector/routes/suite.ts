@@ -6,17 +6,17 @@ import type {
   BulkLine,
   Drawing,
   EventPage,
+  LaneDetail,
+  LanePage,
   Lookup,
-  Message,
-  MessagePage,
 } from "../../../../src/tools/inspector/index.ts";
 import { inbound, outbound } from "../../../receiver/events.ts";
 import { fill, type MakeStore, NUMBER, openScene, type RouteScene, TEXT } from "./scene.ts";
 
-async function messageOf(scene: RouteScene, messageId: string): Promise<Message> {
-  const answer = await scene.get(`messages/${await scene.laneOf(messageId)}`);
+async function messageOf(scene: RouteScene, messageId: string): Promise<LaneDetail> {
+  const answer = await scene.get(`lanes/${await scene.laneOf(messageId)}`);
   expect(answer.status).toBe(200);
-  return answer.json() as Message;
+  return answer.json() as LaneDetail;
 }
 
 /** One line an event in the order of arrival, one a gap, and the end: the same in every store, for ids and times are left out. */
@@ -69,7 +69,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       ]);
     });
 
-    it("lists events and messages by filter, page by page", async () => {
+    it("lists events and lanes by filter, page by page", async () => {
       const scene = await openScene(makeStore());
       await fill(scene);
       const first = (await scene.post("events", { limit: 4 }, "read")).json() as EventPage;
@@ -77,27 +77,30 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       const second = (await scene.post("events", { limit: 4, after: first.next }, "read")).json() as EventPage;
       expect(second.items[0]?.id).toBeLessThan(first.items[3]?.id ?? 0);
       const dead = (await scene.post("events", { states: ["dead"], peer: NUMBER }, "read")).json() as EventPage;
-      expect(dead).toMatchObject({ items: [{ messageId: "msg_dead", errorCode: "permanent_failure" }], next: null });
+      expect(dead).toMatchObject({ items: [{ lane: "msg_dead", errorCode: "permanent_failure" }], next: null });
       const late = (await scene.post("events", { late: true, order: "oldest" }, "read")).json() as EventPage;
-      expect(late.items).toMatchObject([{ messageId: "msg_gap", sequence: 2, state: "late" }]);
-      const open = { tag: "outbound", without: ["message.delivery"] };
-      const lanes = (await scene.post("messages", open, "read")).json() as MessagePage;
-      expect(lanes.items.map(({ messageId }) => messageId).sort()).toEqual(["msg_dead", "msg_retry"]);
-      expect((await scene.post("events", { messageId: "\0" }, "read")).json()).toMatchObject({ items: [] });
+      expect(late.items).toMatchObject([{ lane: "msg_gap", sequence: 2, state: "late" }]);
+      const open = { order: "sequence", without: ["message.delivery"] };
+      const lanes = (await scene.post("lanes", open, "read")).json() as LanePage;
+      expect(lanes.items.map(({ lane }) => lane).sort()).toEqual(["msg_dead", "msg_retry"]);
+      expect((await scene.post("events", { lane: "\0" }, "read")).json()).toMatchObject({ items: [] });
     });
 
-    it("finds messages by an id, a reference or a number, however it is written", async () => {
+    it("finds lanes by a name, an id, a reference or a number, however it is written", async () => {
       const scene = await openScene(makeStore());
       await fill(scene);
       const lookUp = async (text: string) => (await scene.post("lookup", { text }, "read")).json() as Lookup;
       expect(await lookUp(" msg_gap ")).toMatchObject({
-        matches: [{ messageId: "msg_gap", apiClientId: "apc_1", found: "message", newest: { sequence: 2 } }],
+        matches: [{ source: "service", tenant: "apc_1", lane: "msg_gap", found: "lane", newest: { sequence: 2 } }],
         more: false,
+      });
+      expect(await lookUp("msg_in")).toMatchObject({
+        matches: [{ lane: null, found: "id", newest: { ownId: "msg_in" } }],
       });
       expect((await lookUp("order-77")).matches.map(({ found }) => found)).toEqual(Array(4).fill("reference"));
       for (const text of [NUMBER, "1 555 010-0002", "+1 (555) 0100002"]) {
         const { matches } = await lookUp(text);
-        expect(matches.map(({ found, messageId }) => [found, messageId])).toContainEqual(["number", "msg_in"]);
+        expect(matches.map(({ found, newest }) => [found, newest.ownId])).toContainEqual(["number", "msg_in"]);
         expect(matches).toHaveLength(5);
       }
       expect(await lookUp("nothing")).toEqual({ matches: [], more: false });
@@ -110,19 +113,12 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       await fill(scene);
       const lane = await scene.laneOf("msg_in");
       const asked = [
-        ...[
-          "messages/1",
-          `messages/${lane}`,
-          "quarantine",
-          "quarantine/1",
-          "groups",
-          "audit",
-          "overview",
-          "history",
-        ].map((path) => scene.get(path, "reveal")),
+        ...["lanes/1", `lanes/${lane}`, "quarantine", "quarantine/1", "groups", "audit", "overview", "history"].map(
+          (path) => scene.get(path, "reveal"),
+        ),
         scene.post("events", {}, "reveal"),
         scene.post("events", { format: "csv" }, "reveal"),
-        scene.post("messages", {}, "reveal"),
+        scene.post("lanes", {}, "reveal"),
         scene.post("lookup", { text: NUMBER }, "reveal"),
         scene.post("bulk", { act: "replay", query: { peer: NUMBER }, dryRun: true }, "reveal"),
       ];
@@ -132,11 +128,11 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
         // With the digest, a reader who knows all of a body except eight digits could find them.
         expect(body).not.toMatch(/"digest":"/);
       }
-      expect((await scene.post(`messages/${lane}/reveal`, {}, "act")).status).toBe(403);
-      const message = (await scene.post(`messages/${lane}/reveal`, {}, "reveal")).json() as Message;
-      expect(message).toMatchObject({ revealed: true, peer: NUMBER, events: [{ trace: null, sequence: 0 }] });
-      expect(JSON.stringify(message.events[0]?.body)).toContain(TEXT);
-      expect(message.events[0]?.digest).toMatch(/^[0-9a-f]{64}$/);
+      expect((await scene.post(`lanes/${lane}/reveal`, {}, "act")).status).toBe(403);
+      const revealed = (await scene.post(`lanes/${lane}/reveal`, {}, "reveal")).json() as LaneDetail;
+      expect(revealed).toMatchObject({ revealed: true, peer: NUMBER, events: [{ trace: null, sequence: 0 }] });
+      expect(JSON.stringify(revealed.events[0]?.body)).toContain(TEXT);
+      expect(revealed.events[0]?.digest).toMatch(/^[0-9a-f]{64}$/);
       expect((await scene.post("quarantine/1/reveal", {}, "reveal")).json()).toMatchObject({
         ...{ revealed: true, state: "held", body: { text: expect.stringContaining(TEXT) } },
         digest: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -147,7 +143,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       ]);
       const lines = scene.log.filter(({ message }) => message.includes("revealed"));
       expect(lines.map(({ fields }) => fields)).toEqual([
-        { by: "ann", lane },
+        { by: "ann", laneId: lane },
         { by: "ann", quarantine: 1 },
       ]);
       expect(JSON.stringify(scene.log)).not.toMatch(/5550100002|Ring me/);
@@ -160,8 +156,8 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       const digest = hash("sha256", body);
       const secrets = [digest, eventIdentity(JSON.parse(body), Buffer.from(body))];
       const asked = [
-        scene.get("messages/1", "reveal"),
-        ...["events", "messages"].map((path) => scene.post(path, {}, "reveal")),
+        scene.get("lanes/1", "reveal"),
+        ...["events", "lanes"].map((path) => scene.post(path, {}, "reveal")),
         scene.post("events", { format: "csv" }, "reveal"),
         scene.post("lookup", { text: digest }, "reveal"),
       ];
@@ -169,9 +165,9 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
         expect([status, body]).toEqual([200, expect.stringContaining("contact.optout")]);
         for (const secret of secrets) expect(body).not.toContain(secret);
       }
-      expect((await scene.post("messages/1/reveal", {}, "reveal")).json()).toMatchObject({
-        messageId: digest,
-        events: [{ messageId: digest, digest, identity: secrets[1] }],
+      expect((await scene.post("lanes/1/reveal", {}, "reveal")).json()).toMatchObject({
+        lane: null,
+        events: [{ ownId: digest, digest, identity: secrets[1] }],
       });
     });
 
@@ -195,12 +191,12 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       await scene.settle(outbound("sent", { messageId: "msg_wait" }));
       const lane = await scene.laneOf("msg_wait");
       expect((await messageOf(scene, "msg_wait")).drawing).toMatchObject({ end: { state: "waiting" } });
-      expect((await scene.post(`messages/${lane}/unblock`)).json()).toEqual({ ok: false, reason: "wrong_state" });
-      expect((await scene.post(`messages/${lane}/release`)).json()).toMatchObject({ ok: true });
+      expect((await scene.post(`lanes/${lane}/unblock`)).json()).toEqual({ ok: false, reason: "wrong_state" });
+      expect((await scene.post(`lanes/${lane}/release`)).json()).toMatchObject({ ok: true });
       const acts = scene.log.filter(({ message }) => message.startsWith("An act was")).map(({ fields }) => fields);
       expect(acts).toContainEqual({ act: "replay", by: "ann", event, ok: true });
       expect(acts).toContainEqual({ act: "replay", by: "ann", quarantine: 1, ok: false, reason: "invalid_event" });
-      expect(acts).toContainEqual({ act: "release", by: "ann", lane, ok: true });
+      expect(acts).toContainEqual({ act: "release", by: "ann", laneId: lane, ok: true });
       expect((await scene.get("audit?limit=1")).json()).toMatchObject([{ act: "release_gap", by: "ann" }]);
     });
 
@@ -237,7 +233,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       expect(await bulk({ act: "unblock", ratePerSecond: 1_000 })).toEqual({ unblocked: 3 });
       await scene.settle();
       expect(await bulk({ act: "replay", query: {}, skipSuperseded: true })).toEqual({ superseded: 3 });
-      expect(await bulk({ act: "replay", query: { messageId: "msg_blocked_1" } })).toEqual({ replayed: 1 });
+      expect(await bulk({ act: "replay", query: { lane: "msg_blocked_1" } })).toEqual({ replayed: 1 });
       await scene.settle();
       expect(await bulk({ act: "discard", query: {} })).toEqual({ discarded: 2 });
       expect(await bulk({ act: "replay_quarantined", reason: "other" })).toEqual({});
@@ -250,7 +246,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       expect(acts).toHaveLength(14);
       const single = scene.log.filter(({ message }) => message.startsWith("An act was")).map(({ fields }) => fields);
       const lane = await scene.laneOf("msg_blocked_0");
-      expect(single[0]).toEqual({ act: "unblock", by: "ann", lane, ok: true });
+      expect(single[0]).toEqual({ act: "unblock", by: "ann", laneId: lane, ok: true });
       expect(single).toContainEqual({ act: "replay", by: "ann", quarantine: 1, ok: true });
       expect(single).toHaveLength(3 + 1 + 2 + 3 + 2);
     });

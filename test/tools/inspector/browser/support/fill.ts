@@ -73,7 +73,7 @@ function copy(db: Database.Database, { template, first, count: lanes, of }: Copy
   const changes: Record<string, Record<string, string>> = {
     oncehook_lane: {
       id: "n",
-      message: "printf('msg_copy%08d', n)",
+      name: "printf('msg_copy%08d', n)",
       reference: "'copy-' || n",
       peer: "printf('+1415%07d', n)",
     },

@@ -121,6 +121,6 @@ function dated(content: object | string, startedAt: number): object | string {
 }
 
 async function discardOne({ inbox }: SceneReceiver): Promise<void> {
-  const { items } = await inbox.find({ messageId: MESSAGES.discarded, states: ["dead"] });
+  const { items } = await inbox.find({ lane: MESSAGES.discarded, states: ["dead"] });
   for (const { id } of items) await inbox.discard(id, { by: "sam" });
 }

@@ -184,7 +184,7 @@ export const UNREACHABLE = "msg_7Q5";
 export function storyHandler(work: () => Promise<void>) {
   return async (event: WebhookEvent, ctx: HandlerContext): Promise<void> => {
     await work();
-    const { messageId } = ctx.meta.lane;
+    const messageId = ctx.meta.lane ?? ctx.meta.id ?? "";
     const fails = event.eventType === "message.sent" || messageId === MESSAGES.discarded;
     const failing = messageId.startsWith(UNREACHABLE) ? refused : failures.get(messageId);
     const error = fails ? failing?.(ctx.attempt) : null;

@@ -84,13 +84,14 @@ async function settled(page: Page): Promise<void> {
 }
 
 export async function laneOf({ receiver }: Desk, messageId: string): Promise<number> {
-  const { items } = await receiver.inbox.find({ messageId, limit: 1 });
-  const lane = items[0]?.laneId;
+  const { inbox } = receiver;
+  const [ofLane] = (await inbox.find({ lane: messageId, limit: 1 })).items;
+  const lane = (ofLane ?? (await inbox.find({ id: messageId, limit: 1 })).items[0])?.laneId;
   expect(lane).toBeDefined();
   return lane ?? 0;
 }
 
 /** The message of a story, as an address. */
 export async function messageView(desk: Desk, messageId: (typeof MESSAGES)[keyof typeof MESSAGES]): Promise<string> {
-  return `message/${await laneOf(desk, messageId)}`;
+  return `lane/${await laneOf(desk, messageId)}`;
 }

@@ -1,9 +1,8 @@
-/** Messages and quarantined bodies: lists, single ones, and single ones with numbers and texts. */
-import { entryNameOf, entryNameOfScope } from "../../../inbox/lane-key.ts";
+/** Lanes and quarantined bodies: lists, single ones, and single ones with numbers and texts. */
 import type { ActResult, QuarantineQuery } from "../../../inbox/store.ts";
 import { summaryShape } from "../../../receiver/shown.ts";
-import type { MessagePage, QuarantinePage } from "../api.ts";
-import { listedQuarantined, shownMessage, shownQuarantined } from "../drawing.ts";
+import type { LanePage, QuarantinePage } from "../api.ts";
+import { listedQuarantined, shownLane, shownQuarantined } from "../drawing.ts";
 import { type InspectorAnswer, jsonAnswer, refused } from "../http.ts";
 import {
   checkedQuery,
@@ -24,7 +23,7 @@ import type { ApiCall, ApiRoute } from "../route.ts";
 interface Revealed {
   readonly path: string;
   /** The name of the log field for `:id`. */
-  readonly subject: "lane" | "quarantine";
+  readonly subject: "laneId" | "quarantine";
   readonly message: string;
   /** The message for an id that is not in the inbox. */
   readonly absent: string;
@@ -51,42 +50,42 @@ function revealRoute({ path, subject, message, absent, reveal, show }: Revealed)
   };
 }
 
-const NO_MESSAGE = "This message is not in the inbox, or no longer.";
+const NO_LANE = "This lane is not in the inbox, or no longer.";
 
-export const messageRoutes: readonly ApiRoute[] = [
+export const laneRoutes: readonly ApiRoute[] = [
   {
     method: "POST",
-    path: "messages",
+    path: "lanes",
     access: "read",
     async run(call) {
       const body = await readFields(call, LANE_QUERY);
       if (!body.ok) return body.answer;
       const { items, next } = await call.inbox.findLanes({ limit: DEFAULT_PAGE, ...body.value });
-      return jsonAnswer({ items: items.map(summaryShape), next } satisfies MessagePage);
+      return jsonAnswer({ items: items.map(summaryShape), next } satisfies LanePage);
     },
   },
   {
     method: "GET",
-    path: "messages/:id",
+    path: "lanes/:id",
     access: "read",
-    run: (call) => refusedQuery(call) ?? showMessage(call, false),
+    run: (call) => refusedQuery(call) ?? showLane(call, false),
   },
   revealRoute({
-    path: "messages/:id/reveal",
-    subject: "lane",
-    message: "A message was revealed in the inspector.",
-    absent: NO_MESSAGE,
+    path: "lanes/:id/reveal",
+    subject: "laneId",
+    message: "A lane was revealed in the inspector.",
+    absent: NO_LANE,
     reveal: ({ inbox, id, by }) => inbox.reveal(id, { by }),
-    show: (call) => showMessage(call, true),
+    show: (call) => showLane(call, true),
   }),
 ];
 
-async function showMessage({ inbox, clock, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
+async function showLane({ inbox, clock, id }: ApiCall, reveal: boolean): Promise<InspectorAnswer> {
   const lane = await inbox.lane(id);
-  if (lane === null) return refused("not_found", NO_MESSAGE);
-  const shows = await inbox.shows(entryNameOf(lane.key));
+  if (lane === null) return refused("not_found", NO_LANE);
+  const shows = await inbox.shows(lane.key.source);
   const bodies = await inbox.bodies(lane.events.map((event) => event.id).reverse());
-  return jsonAnswer(shownMessage(lane, bodies, clock.now(), { reveal, shows }));
+  return jsonAnswer(shownLane(lane, bodies, clock.now(), { reveal, shows }));
 }
 
 interface Asked extends Omit<QuarantineQuery, "states"> {
@@ -133,6 +132,6 @@ async function showBody({ inbox, id }: ApiCall, reveal: boolean): Promise<Inspec
   const found = await inbox.quarantined(id);
   if (found === null) return refused("not_found", NO_BODY);
   const { row } = found;
-  const shows = await inbox.shows(entryNameOfScope(row.scope));
+  const shows = await inbox.shows(row.source);
   return jsonAnswer(shownQuarantined(row, { reveal, shows }));
 }

@@ -1,54 +1,54 @@
-/** One message: whether the customer got it, why not, and everything that happened on the way. */
+/** One lane: whether the customer got the message, why not, and everything that happened on the way. */
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { DrawnEvent, DrawnGap, Message, MessageEvent } from "../api.ts";
+import type { DrawnEvent, DrawnGap, LaneDetail, LaneEvent } from "../api.ts";
 import { ActButtons, type ActName, Asking, CopyButton, sayWhy, useRights } from "./acts.tsx";
 import { get, post } from "./api.ts";
-import { formatClock, formatDuration, formatTime } from "./format.ts";
+import { formatClock, formatDuration, formatTime, nameOf } from "./format.ts";
 import { useData } from "./live.ts";
 import { type Column, Confirm, DataTable, ErrorNote, StateBadge } from "./parts.tsx";
 import { href } from "./router.ts";
 import { fateOf, holdOf, marksOf, progressOf, rangeOf, statusOf, summaryOf } from "./story.ts";
 import { Timeline } from "./timeline.tsx";
 
-/** The acts that make a message go on, by its status. */
-const GO_ON: Partial<Readonly<Record<Message["status"], readonly ActName[]>>> = {
+/** The acts that make a lane go on, by its status. */
+const GO_ON: Partial<Readonly<Record<LaneDetail["status"], readonly ActName[]>>> = {
   blocked: ["unblock"],
   gap: ["release"],
 };
 
-export interface MessageViewProps {
+export interface LaneViewProps {
   readonly id: number | null;
   readonly params: Readonly<Record<string, string>>;
 }
 
-export function MessageView({ id, params }: MessageViewProps) {
-  const { data, error, reload } = useData((signal) => get<Message>(`api/messages/${id}`, signal), [id]);
-  const [revealed, setRevealed] = useState<Message | null>(null);
+export function LaneView({ id, params }: LaneViewProps) {
+  const { data, error, reload } = useData((signal) => get<LaneDetail>(`api/lanes/${id}`, signal), [id]);
+  const [revealed, setRevealed] = useState<LaneDetail | null>(null);
   const seen = useRef(0);
   const note = <ErrorNote error={error} onRetry={reload} />;
   if (data === null)
     return (
       <>
         <div class="head">
-          <h1>Message</h1>
+          <h1>Lane</h1>
         </div>
         {note}
         <div class="panel timeline-space" />
       </>
     );
-  const { drawing, events, lane } = data;
+  const { drawing, events, laneId } = data;
   const known = revealed ?? data;
   const shown = events.find((event) => event.id === (Number(params.event) || seen.current)) ?? events.at(-1);
   // A newer event does not replace the one that the user reads.
   seen.current = shown?.id ?? 0;
   const drawn = drawing.events.find((event) => event.id === shown?.id);
   // Replaces the address, so that each event looked at is not one more step back.
-  const onSelect = (event: number) => location.replace(href("message", id, { event }));
+  const onSelect = (event: number) => location.replace(href("lane", id, { event }));
   return (
     <>
       {note}
-      <Head message={data} known={known} reload={reload} onReveal={setRevealed} />
+      <Head lane={data} known={known} reload={reload} onReveal={setRevealed} />
       <section class="panel">
         <h2>What happened</h2>
         <Timeline drawing={drawing} selected={shown?.id ?? null} onSelect={onSelect} />
@@ -56,49 +56,50 @@ export function MessageView({ id, params }: MessageViewProps) {
       {shown && drawn && (
         <EventDetail event={withRevealed(shown, known)} drawn={drawn} now={drawing.now} reload={reload} />
       )}
-      <StoryList lane={lane} drawing={drawing} />
+      <StoryList laneId={laneId} drawing={drawing} />
     </>
   );
 }
 
 /** The event as it is now, with the body and the digests that were revealed. */
-function withRevealed(event: MessageEvent, known: Message): MessageEvent {
-  const { body, digest, identity } = known.events.find(({ id }) => id === event.id) ?? event;
-  return { ...event, body, digest, identity };
+function withRevealed(event: LaneEvent, known: LaneDetail): LaneEvent {
+  const { body, digest, ownId, identity } = known.events.find(({ id }) => id === event.id) ?? event;
+  return { ...event, body, digest, ownId, identity };
 }
 
 interface HeadProps {
-  readonly message: Message;
-  /** The same message, revealed if the user asked for it. */
-  readonly known: Message;
+  readonly lane: LaneDetail;
+  /** The same lane, revealed if the user asked for it. */
+  readonly known: LaneDetail;
   readonly reload: () => void;
-  readonly onReveal: (next: Message | null) => void;
+  readonly onReveal: (next: LaneDetail | null) => void;
 }
 
-function Head({ message, known, reload, onReveal }: HeadProps) {
-  const { lane, status, drawing, readyAt } = message;
-  const { messageId } = known;
-  const progress = progressOf(message);
+function Head({ lane, known, reload, onReveal }: HeadProps) {
+  const { laneId, source, tenant, status, drawing, readyAt } = lane;
+  const name = lane.lane ?? known.events[0]?.ownId ?? null;
+  const progress = progressOf(lane);
   const facts = {
-    [message.tag === "single" ? "Source" : "API client"]: message.apiClientId || "–",
+    Source: source,
+    ...(tenant !== null && { Tenant: tenant }),
     "Other party": known.peer ?? "–",
     Reference: known.externalReference ?? "–",
-    Status: statusOf(message),
+    Status: statusOf(lane),
     ...(progress !== null && { Reached: progress }),
-    ...(message.more && { Events: "only those next to the cursor: it has more" }),
+    ...(lane.more && { Events: "only those next to the cursor: it has more" }),
   };
   return (
     <>
       <div class="head">
         <h1>
-          Message <code>{messageId || "no id"}</code>
+          {lane.lane === null ? "Event" : "Lane"} <code>{nameOf(name, null)}</code>
         </h1>
-        {messageId && <CopyButton text={messageId} label="Copy id" />}
-        <Reveal lane={lane} isRevealed={known.revealed} onReveal={onReveal} />
-        <ActButtons acts={GO_ON[status] ?? []} of={`api/messages/${lane}`} onDone={reload} />
+        {name && <CopyButton text={name} label="Copy id" />}
+        <Reveal laneId={laneId} isRevealed={known.revealed} onReveal={onReveal} />
+        <ActButtons acts={GO_ON[status] ?? []} of={`api/lanes/${laneId}`} onDone={reload} />
       </div>
       <p class="summary">
-        <b>{summaryOf(drawing, { code: failureCode(message), readyAt })}</b>
+        <b>{summaryOf(drawing, { code: failureCode(lane), readyAt })}</b>
       </p>
       <FactList of={facts} />
     </>
@@ -106,7 +107,7 @@ function Head({ message, known, reload, onReveal }: HeadProps) {
 }
 
 /** Why it failed, from the masked body of `message.failed`. */
-function failureCode({ events }: Message): string | null {
+function failureCode({ events }: LaneDetail): string | null {
   const body = events.findLast(({ eventType }) => eventType === "message.failed")?.body;
   if (!body || !("masked" in body)) return null;
   const { masked } = body as { masked: { data?: { error?: { code?: unknown } | null } | null } | null };
@@ -115,12 +116,12 @@ function failureCode({ events }: Message): string | null {
 }
 
 interface RevealProps {
-  readonly lane: number;
+  readonly laneId: number;
   readonly isRevealed: boolean;
-  readonly onReveal: (next: Message | null) => void;
+  readonly onReveal: (next: LaneDetail | null) => void;
 }
 
-function Reveal({ lane, isRevealed, onReveal }: RevealProps) {
+function Reveal({ laneId, isRevealed, onReveal }: RevealProps) {
   const { canReveal } = useRights();
   if (!canReveal) return null;
   if (isRevealed)
@@ -132,11 +133,11 @@ function Reveal({ lane, isRevealed, onReveal }: RevealProps) {
   const ask = (close: () => void) => {
     const reveal = () => {
       close();
-      post<Message>(`api/messages/${lane}/reveal`, {}).then(onReveal, sayWhy);
+      post<LaneDetail>(`api/lanes/${laneId}/reveal`, {}).then(onReveal, sayWhy);
     };
     return (
       <Confirm title="Reveal numbers and texts?" verb="Reveal" onClose={close} onConfirm={reveal}>
-        The audit keeps that you looked at this message.
+        The audit keeps that you looked at this lane.
       </Confirm>
     );
   };
@@ -163,7 +164,7 @@ export function FactList({ of, isColumn }: FactListProps) {
 }
 
 interface EventDetailProps {
-  readonly event: MessageEvent;
+  readonly event: LaneEvent;
   readonly drawn: DrawnEvent;
   readonly now: number;
   readonly reload: () => void;
@@ -199,7 +200,7 @@ function EventDetail({ event, drawn, now, reload }: EventDetailProps) {
   );
 }
 
-function factsOf(event: MessageEvent, drawn: DrawnEvent, now: number): Readonly<Record<string, ComponentChildren>> {
+function factsOf(event: LaneEvent, drawn: DrawnEvent, now: number): Readonly<Record<string, ComponentChildren>> {
   const [, traceId = "–", parentId = "–"] = event.trace?.split("-") ?? [];
   return {
     State: (
@@ -207,6 +208,7 @@ function factsOf(event: MessageEvent, drawn: DrawnEvent, now: number): Readonly<
         <StateBadge {...event} /> It {fateOf(drawn, now)}.
       </>
     ),
+    ...(event.ownId !== null && { Id: event.ownId }),
     Occurred: formatTime(event.occurredAt),
     "Signed, verified": formatTime(event.signedAt),
     Accepted: formatTime(event.acceptedAt),
@@ -220,8 +222,8 @@ function factsOf(event: MessageEvent, drawn: DrawnEvent, now: number): Readonly<
   };
 }
 
-/** The bodies of a message are shown up to 16 MiB together, those of its newest events first. */
-export function BodyText({ event }: { readonly event: Pick<MessageEvent, "body" | "bytes" | "hasBody"> }) {
+/** The bodies of a lane are shown up to 16 MiB together, those of its newest events first. */
+export function BodyText({ event }: { readonly event: Pick<LaneEvent, "body" | "bytes" | "hasBody"> }) {
   const { body, bytes, hasBody } = event;
   if (body === null) return <h3>Body: {hasBody ? "too large to be shown with the others" : "no longer kept"}</h3>;
   const [kind, text] = bodyText(body);
@@ -238,18 +240,18 @@ export function BodyText({ event }: { readonly event: Pick<MessageEvent, "body" 
   );
 }
 
-function bodyText(body: NonNullable<MessageEvent["body"]>): [kind: string, text: string] {
+function bodyText(body: NonNullable<LaneEvent["body"]>): [kind: string, text: string] {
   if ("masked" in body) return ["only what its source shows", JSON.stringify(body.masked, null, 2)];
   return "text" in body ? ["exactly as it came", body.text] : ["binary, in base64", body.base64];
 }
 
 interface StoryListProps {
-  readonly lane: number;
-  readonly drawing: Message["drawing"];
+  readonly laneId: number;
+  readonly drawing: LaneDetail["drawing"];
 }
 
 /** The facts of the drawing as a table: for screen readers, and to copy. */
-function StoryList({ lane, drawing }: StoryListProps) {
+function StoryList({ laneId, drawing }: StoryListProps) {
   return useMemo(() => {
     const { events, gaps, now } = drawing;
     return (
@@ -258,7 +260,7 @@ function StoryList({ lane, drawing }: StoryListProps) {
         <DataTable
           caption="Events in the order of their arrival"
           columns={storyColumns(now)}
-          hrefOf={({ id }) => href("message", lane, { event: id })}
+          hrefOf={({ id }) => href("lane", laneId, { event: id })}
           rows={events}
         />
         {gaps.map((gap) => (
@@ -268,7 +270,7 @@ function StoryList({ lane, drawing }: StoryListProps) {
         ))}
       </section>
     );
-  }, [lane, drawing]);
+  }, [laneId, drawing]);
 }
 
 function storyColumns(now: number): readonly Column<DrawnEvent>[] {

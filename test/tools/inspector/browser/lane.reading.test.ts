@@ -25,7 +25,7 @@ describe("an event", () => {
     const [queued = {}, sent = {}, delivery = {}] = lifecycle({ messageId, occurredAt: Date.now() });
     const send = (event: object) => desk.receiver.handle(incomingOf(signedRequest(event)));
     for (const event of [queued, sent]) await send(event);
-    await go(`message/${await laneOf(desk, messageId)}`);
+    await go(`lane/${await laneOf(desk, messageId)}`);
     await byMouse(page, /^Replay 2 message.sent/);
     await page.getByRole("dialog").waitFor();
     await send(delivery);
