@@ -71,8 +71,8 @@ export default defineConfig({
     coverage: {
       provider: "v8",
       include: ["src/**", "adapters/**"],
-      // It runs in a browser: test/tools/inspector/browser drives every view and act of it.
-      exclude: ["src/tools/inspector/page/**"],
+      // The page runs in a browser: test/tools/inspector/browser drives every view and act of it. `adapters/**` is found in test/ as well.
+      exclude: ["src/tools/inspector/page/**", "test/**"],
       reporter: ["text-summary", "json-summary"],
       reportOnFailure: true,
       ...(FULL && { thresholds: COVERAGE_FLOOR }),

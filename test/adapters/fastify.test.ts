@@ -50,6 +50,18 @@ describe("fastifyWebhook()", () => {
     expect([handled, seen]).toEqual([["message.inbound"], ["/api/webhooks"]]);
   });
 
+  it("answers 500 itself when the tenant option throws", async () => {
+    const { receiver, lines } = memoryReceiver();
+    const tenant = () => {
+      throw new TypeError("of +15550000001");
+    };
+    const app = Fastify();
+    await app.register(fastifyWebhook, { receiver, path: "/webhooks", tenant });
+    const answer = await inject(app);
+    expect([answer.statusCode, answer.json()]).toEqual([500, { error: "misconfigured" }]);
+    expect(lines.at(-1)?.fields).toMatchObject({ reason: "TypeError" });
+  });
+
   it.each(["none", "asynchronous"])("leaves no timer behind an inject() with %s onSend hook", async (hook) => {
     const { receiver } = memoryReceiver();
     const app = Fastify();

@@ -346,10 +346,38 @@ describe("createReceiver({ sources })", () => {
 
   it("has no handlers of its own, and says where they go", () => {
     const receiver = createReceiver({ store: store(), sources: SECRETS });
-    expect(() => (receiver as unknown as { on(): void }).on()).toThrow(/receiver.source\("NAME"\)/);
-    expect(() => (receiver as unknown as { handle(): void }).handle()).toThrow(/call handle on one of them/);
+    for (const member of ["on", "onAny", "onUnknown", "onLate", "handle"] as const)
+      expect(() => receiver[member]).toThrow(`call ${member} on one of them, receiver.source("NAME")`);
     expect(() => receiver.source("biling" as "billing")).toThrow(/Did you mean "billing"/);
     expect(receiver.source("billing")).toBe(receiver.source("billing"));
+  });
+
+  it("waits for no event where the messaging service is not among them", async () => {
+    const receiver = createReceiver({ store: store(), sources: { code: SECRETS.code } });
+    await expect(receiver.waitFor({} as never, "push")).rejects.toThrow("which this receiver does not have");
+  });
+
+  it("has of each source what an adapter takes, which goes on with that of an older receiver", async () => {
+    const sources = { messages: SECRETS.messages, billing: SECRETS.billing };
+    const receivers = [1, 2].map(() => {
+      const receiver = createReceiver({ store: store(), sources });
+      receiver
+        .source("messages")
+        .onLate(() => {})
+        .onUnknown(() => {});
+      return receiver;
+    });
+    const [older, newer] = receivers.map((receiver) => receiver.source("billing"));
+    const handled: unknown[] = [];
+    older?.onAny(() => {});
+    newer?.onUnknown(({ id }) => void handled.push(id));
+    expect(older?.key).toBe(`billing#${receivers[0]?.key}`);
+    await receivers[0]?.start();
+    newer?.takeOver(older as never);
+    expect([older?.running, newer?.running, newer?.logger]).toEqual([true, true, receivers[1]?.logger]);
+    await newer?.handle(incomingOf(paid("evt_1")));
+    await expect.poll(() => handled).toEqual(["evt_1"]);
+    expect(await newer?.drain()).toMatchObject({ claimed: 0 });
   });
 
   it("refuses an entry that the inbox knows as another kind of source", async () => {

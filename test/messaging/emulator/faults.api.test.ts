@@ -93,6 +93,13 @@ describe("a fault that resets the connection", () => {
     const response = await emulator.handle(new Request(`${url}/api/auth/token`, { method: "POST", body }));
     expect(response.type).toBe("error");
   });
+
+  it("breaks the connection of HEAD as well, which a route plays as GET (GEN-7)", async () => {
+    const action = { type: "reset", when: "before" } as const;
+    const emulator = await start({ faults: [{ match: { route: "GET /api/core/whoami" }, action }] });
+    const head = await emulator.handle(new Request(`${emulator.url}/api/core/whoami`, { method: "HEAD" }));
+    expect(head.type).toBe("error");
+  });
 });
 
 describe("a fault that cuts the answer short", () => {

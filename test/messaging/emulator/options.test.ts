@@ -28,6 +28,7 @@ describe("an option", () => {
     ...rows("allowPublicTargets", [1]),
     ...rows("unspecified", [null], /unspecified/),
     ...rows("unspecified", [{ rejectionCode: "opted out" }], /rejectionCode/),
+    ...rows("unspecified", [{ replay: "never" }], /"replay".*must be one of "stored", "current"/),
     ...rows("magic", ["no", null]),
     ...rows(
       "clientId",

@@ -92,6 +92,7 @@ describe("deliver()", () => {
     expect((await deliver(hopeless, fixtures.delivery())).state).toBe("dead");
     const receiver = receiverWith(() => {});
     expect((await deliver(receiver, fixtures.inbound())).state).toBe("unhandled");
+    expect((await deliver(receiver, fixtures.unknown())).state).toBe("unhandled");
     const alone = await deliver(receiver, fixtures.delivery({ messageId: "alone" }), { gaps: "wait" });
     expect(alone.state).toBe("waiting");
     expect(await deliver(receiver, "{}")).toMatchObject({ state: "quarantined", record: null });
@@ -109,6 +110,20 @@ describe("deliver()", () => {
     const receiver = receiverWith(() => {});
     const { record } = await deliver(receiver, fixtures.delivery({ sequence: 1, messageId: "msg_9" }));
     expect(record).toMatchObject({ lane: { name: "msg_9", order: "sequence" }, attempts: 1, state: "done" });
+  });
+
+  it("says that an event was not handled in time, or not stored at all", async () => {
+    const paused = receiverWith(() => {});
+    paused.pause();
+    await paused.start();
+    await expect(deliver(paused, fixtures.delivery(), { timeoutMs: 1 })).rejects.toThrow("not settled within 1 ms");
+    await paused.stop();
+    const store = memoryStore({ volatile: true });
+    const step: typeof store.step = (turn) =>
+      turn.accepts.length > 0 ? Promise.reject(new Error("no disk")) : store.step(turn);
+    const full = createReceiver({ secrets: TEST_SECRET, store: { ...store, step }, logger: silentLogger });
+    full.onAny(() => {});
+    await expect(deliver(full, fixtures.delivery())).rejects.toThrow(/not stored; the receiver answered 503/);
   });
 
   it("names the fix for a wrong secret", async () => {
