@@ -24,7 +24,7 @@ export type WebhookReceiver = Pick<Receiver, "handle" | "logger">;
 export interface WebhookOptions<Request> {
   /**
    * Names the tenant whose secrets to use, for an async keyring. Nothing in the request is verified yet: derive it from the
-   * host or the path, never from the body. Each secret of a tenant must name its `apiClientId`. Default: none.
+   * host or the path, never from the body. Each secret of a tenant must say whose it is: `tenant`. Default: none.
    */
   readonly tenant?: (request: Request) => string | undefined;
   /** The name of the route the receiver is mounted on, for an async keyring. Default: none. */

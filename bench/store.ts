@@ -1,6 +1,7 @@
 /** The stores by themselves, as the core drives them. */
 import { hash } from "node:crypto";
 import type { NewEvent } from "../src/inbox/record.ts";
+import { DEFAULT_SEQUENCE_RULES } from "../src/inbox/sequence-rules.ts";
 import type { OpenContext, Turn } from "../src/inbox/store.ts";
 import { systemClock } from "../src/internal/clock.ts";
 import { silentLogger } from "../src/internal/logger.ts";
@@ -12,20 +13,25 @@ import { bodyOf, nextMessageId, randomMessageId } from "./deliveries.ts";
 const CONTEXT = {
   clock: systemClock,
   logger: silentLogger,
-  rules: { name: "default", firstSequence: 1, toleranceMs: 300_000 },
+  rules: { name: "default", toleranceMs: 300_000 },
   migrate: "auto",
   instance: thisInstance(),
 } as const satisfies OpenContext;
 
+/** As a receiver records it before it accepts: without it a store looks for the entry in each batch. */
+const ENTRY = { name: "service", preset: "service", shows: [], sequence: DEFAULT_SEQUENCE_RULES };
+
 export async function openStore(path: string) {
   const store = sqliteStore(path);
   await store.open(CONTEXT);
+  await store.admit([ENTRY]);
   return store;
 }
 
 export async function openPostgres(url: string, options: PostgresStoreOptions = {}) {
   const store = postgresStore(url, options);
   await store.open(CONTEXT);
+  await store.admit([ENTRY]);
   return store;
 }
 

@@ -20,19 +20,13 @@ import {
   type SourcesEvents,
 } from "./receiver/receiver.ts";
 import { type UnverifiedWebhook, type VerifiedRequestOf, verifierOf } from "./receiver/verifier.ts";
-import { checkEntryName } from "./sources/define-source.ts";
-import { type GapWait, gapWaitPolicy } from "./sources/messaging/gap-wait.ts";
-import type { Keyring, KeyringProvider } from "./sources/messaging/keyring.ts";
-import {
-  checkSecretsGiven,
-  maxBodyBytesOption,
-  resolveServiceOptions,
-  SERVICE_OPTIONS,
-  type ServiceOptions,
-} from "./sources/messaging/options.ts";
+import { checkEntryName } from "./sources/definition.ts";
+import type { Keyring, KeyringProvider } from "./sources/keys.ts";
+import type { GapWait } from "./sources/messaging/gap-wait.ts";
+import { SERVICE_OPTIONS, type ServiceOptions } from "./sources/messaging/options.ts";
 import { SERVICE } from "./sources/messaging/parse.ts";
 import type { SecretStore } from "./sources/messaging/secret-store.ts";
-import { connectService, type ServiceEvents, serviceReader, serviceSource } from "./sources/messaging/source.ts";
+import { type ServiceEvents, serviceDefinition, serviceReader, serviceSource } from "./sources/messaging/source.ts";
 import type { KnownEventType, WebhookEvent } from "./sources/messaging/types.ts";
 import { resolvePolicy, type VerifyOptions } from "./sources/messaging/verify-signature.ts";
 import type { SourceEvents, WebhookSource } from "./sources/source.ts";
@@ -99,9 +93,13 @@ export function createReceiver<Tx>(
   if ("sources" in given) return receiverOfSeveral(given);
   if ("source" in given) return receiverOfOne(given);
   refuseUnknownOptions("createReceiver", options, RECEIVER_OPTIONS);
-  checkSecretsGiven(given);
+  const source = serviceSource(pick(given, SERVICE_OPTIONS));
   checkStore(given.store);
-  return connected(given, [[SERVICE, serviceSource(resolveServiceOptions(given))]], AnyReceiver<Tx, ServiceEvents>);
+  return connected(given, [[SERVICE, source]], AnyReceiver<Tx, ServiceEvents>);
+}
+
+function pick<T extends object, K extends keyof T>(options: T, names: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(names.map((name) => [name, options[name]])) as Pick<T, K>;
 }
 
 /** Lets `in` look at options that are null or a text by mistake; `refuseUnknownOptions()` reports those. */
@@ -151,15 +149,14 @@ function connected<Tx, R>(
   sources: readonly (readonly [name: string, source: WebhookSource<SourceEvents>])[],
   Made: new (resolved: ResolvedReceiverOptions<Tx>, sources: readonly NamedSource[]) => R,
 ): R {
-  const [first] = sources.flatMap(([, { firstSequence }]) => (firstSequence === null ? [] : [firstSequence]));
   const resolved = resolveReceiverOptions(options, {
-    firstSequence: first ?? null,
     toleranceMs: Math.max(...sources.map(([, { replayMs }]) => replayMs)),
     alerts: alertRoute(options.alerts, options.clock ?? systemClock),
   });
   const named = sources.map(([name, source]) => ({ name, source: source.connect(name, resolved) }));
   checkHoldBack(resolved, named);
   refuseSharedSecret(options.alerts, named);
+  warnOfEqualSecrets(resolved.logger, named);
   return new Made(resolved, named);
 }
 
@@ -180,13 +177,28 @@ function refuseSharedSecret(alerts: CommonOptions<unknown>["alerts"], sources: r
   throw new SetupError("invalid_secret", message, { fields: { option: "alerts.secret" } });
 }
 
+/** As far as the secrets are given as values: a secret that was pasted twice lets one provider sign for the other. */
+function warnOfEqualSecrets(logger: Logger, sources: readonly NamedSource[]): void {
+  const owners = new Map<string, string>();
+  for (const { name, source } of sources) {
+    for (const { signer, isUnsigned } of source.keyrings.given?.keys ?? []) {
+      const other = owners.get(signer);
+      if (isUnsigned) continue;
+      owners.set(signer, name);
+      if (other === undefined) continue;
+      const message = `Sources "${other}" and "${name}" have an equal secret: who can sign for one can sign for the other. Give each its own.`;
+      logger.warn({ code: "keyring_warning", source: name }, message);
+    }
+  }
+}
+
 export interface VerifierOptions extends Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding"> {
   /**
    * A keyring, a function that reads one, or a secret store, which is read again when a delivery arrives `refreshMs` later. Each kind
    * needs a secret: with `"dangerouslyUnsigned"` there is nothing to verify.
    */
   readonly secrets: Keyring | KeyringProvider | SecretStore;
-  /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
+  /** Bytes of a body at most. 1,024 to 33,554,432 (32 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
   /** Receives mistakes in the set-up, 10 lines a second at most. Default: standard error, one JSON object per line. */
   readonly logger?: Logger;
@@ -205,7 +217,8 @@ function verifierOfSource(options: SourceVerifierOptions<SourceEvents>) {
   const { source } = options;
   checkSource("source", source);
   const logger = loggerOption(options.logger);
-  return verifierOf<object>(source.connect(source.preset, { clock: systemClock, logger }), logger);
+  const connected = source.connect(source.preset, { clock: systemClock, logger, onlySigned: true });
+  return verifierOf<object>(connected, logger);
 }
 
 /** A delivery whose signature matches, or the answer to a refused one. */
@@ -236,11 +249,10 @@ export function createVerifier(
   const given = asObject(options);
   if ("source" in given) return verifierOfSource(given);
   refuseUnknownOptions("createVerifier", options, VERIFIER_OPTIONS);
-  const maxBodyBytes = maxBodyBytesOption(given.maxBodyBytes);
-  const policy = resolvePolicy(given);
-  const logger = loggerOption(given.logger);
-  const rules = { secrets: given.secrets, policy, maxBodyBytes, gapWaitMs: () => 0, mayBeUnsigned: false };
-  return verifierOf<WebhookEvent>(connectService(rules, { clock: systemClock, logger }), logger);
+  const { tolerance, ...policy } = resolvePolicy(given);
+  const toleranceMs = { past: tolerance.pastMs, future: tolerance.futureMs };
+  const source = serviceSource(pick(given, ["secrets", "maxBodyBytes"]), { ...serviceDefinition(policy), toleranceMs });
+  return verifierOfSource({ source, ...(given.logger !== undefined && { logger: given.logger }) });
 }
 
 export interface OpenInboxOptions extends PlainInboxOptions {
@@ -278,5 +290,5 @@ const INBOX_OPTIONS = [
 export async function openInbox(options: OpenInboxOptions): Promise<Inbox> {
   refuseUnknownOptions("openInbox()", options, INBOX_OPTIONS);
   const { gapWait, ...plain } = options;
-  return openPlainInbox(plain, serviceReader(gapWaitPolicy(gapWait)));
+  return openPlainInbox(plain, serviceReader({ gapWait }));
 }

@@ -94,12 +94,11 @@ export type {
 export type { RetentionOptions } from "./receiver/options.ts";
 export type { Health, HealthDetails, HealthReason, SourceView, StopOptions } from "./receiver/receiver.ts";
 export type { UnverifiedWebhook, VerifiedRequestOf } from "./receiver/verifier.ts";
-export type { MessageRef, WaitOptions } from "./receiver/wait-for.ts";
+export type { WaitOptions } from "./receiver/wait-for.ts";
 export type { EventFilter } from "./sources/filter.ts";
 export type { HeaderSource, Kept } from "./sources/headers.ts";
-export type { KeyringContext } from "./sources/keyring-provider.ts";
+export type { Keyring, KeyringContext, KeyringProvider, KindKeyring, SecretSet, Slot } from "./sources/keys.ts";
 export type { GapWait } from "./sources/messaging/gap-wait.ts";
-export type { Keyring, KeyringProvider, KindKeyring, SecretSet, Slot } from "./sources/messaging/keyring.ts";
 export {
   eventIdentity,
   isKnownEvent,
@@ -109,7 +108,6 @@ export {
   type ParseResult,
   parseEvent,
 } from "./sources/messaging/parse.ts";
-export type { PreviousSecret, Secret } from "./sources/messaging/secret.ts";
 export {
   SIGNATURE_HEADER,
   type SignatureHeaders,
@@ -117,7 +115,9 @@ export {
   signPayload,
   TIMESTAMP_HEADER,
 } from "./sources/messaging/sign.ts";
+export type { MessageRef } from "./sources/messaging/source.ts";
 export type * from "./sources/messaging/types.ts";
 export type { TimestampFormat, Tolerance } from "./sources/messaging/verify.ts";
 export { type VerifyOptions, type VerifyResult, verifySignature } from "./sources/messaging/verify-signature.ts";
+export type { PreviousSecret, Secret } from "./sources/secret.ts";
 export type { SourceEvents, WebhookSource } from "./sources/source.ts";

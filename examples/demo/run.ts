@@ -312,7 +312,7 @@ async function rotateDuringTraffic(plot: Plot): Promise<void> {
     isRotated = true;
     return result;
   });
-  const isPreviousUsed = () => (receiver.counters["slot:previous"] ?? 0) > 0;
+  const isPreviousUsed = () => (receiver.counters["slot:service:previous"] ?? 0) > 0;
   const traffic = sendUntil(plot, () => isRotated && isPreviousUsed());
   const [{ receivers }, messageIds] = await Promise.all([rotation, traffic]);
   await Promise.all(messageIds.map((messageId) => receiver.waitFor({ apiClientId, messageId }, isOutcome)));

@@ -75,7 +75,8 @@ const KNOWS_SERVICE: readonly string[] = [
 ];
 
 /** What a source is, in `src/sources/`. Beside it are the providers, which the core does not know. */
-const SEAM = /^src\/sources\/(?:define-source|filter|headers|hmac-key|keyring-provider|keys|source)\.ts$/;
+const SEAM =
+  /^src\/sources\/(?:define-source|definition|filter|headers|hmac-key|keyring-provider|keys|secret|source)\.ts$/;
 const CORE = /^src\/(?:inbox|receiver|stores)\//;
 
 /** The client and the emulator are the other side of the wire. */

@@ -201,13 +201,11 @@ const HOOKS = { conflict: "onConflict", error: "onError", deadLetter: "onDeadLet
 >;
 
 /** Read at each use: a reload in development replaces the entries. */
-type RegisteredHooks = { readonly entries: Pick<Registered<never>["entries"], "hooks"> };
+type RegisteredHooks = { readonly entries: Pick<Registered<never>["entries"], "hooks" | "sequenceRules"> };
 
 interface HookOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Null without lanes in sequence. */
-  readonly firstSequence: number | "any" | null;
 }
 
 /** Notifies waiting requests, the application's hooks and the log. A hook that throws is logged, and changes nothing. */
@@ -220,7 +218,7 @@ export class CompletionHooks implements WorkerEvents {
   readonly #isShared: boolean;
 
   constructor(store: GapLogStore, registered: RegisteredHooks, options: HookOptions) {
-    this.gapLog = new GapLog(store, options);
+    this.gapLog = new GapLog(store, registered, options);
     this.#registered = registered;
     this.#logger = options.logger;
     this.#isShared = store.capabilities.shared;
@@ -289,14 +287,16 @@ type GapLogStore = Pick<InboxStore, "lane" | "capabilities">;
 /** Logs each gap once: which sequence is missing, and until when its lane waits. */
 class GapLog {
   readonly #store: GapLogStore;
+  readonly #registered: RegisteredHooks;
   readonly #options: HookOptions;
   /** Lanes that began to wait, oldest first, each with the monotonic time from which the wait is logged. */
   readonly #waiting = new Map<LaneId, number>();
   #timer: Timer | null = null;
   #isClosed = false;
 
-  constructor(store: GapLogStore, options: HookOptions) {
+  constructor(store: GapLogStore, registered: RegisteredHooks, options: HookOptions) {
     this.#store = store;
+    this.#registered = registered;
     this.#options = options;
   }
 
@@ -345,7 +345,7 @@ class GapLog {
 
   #log(lane: LaneRecord): void {
     const { logger } = this.#options;
-    const firstSequence = this.#options.firstSequence ?? 1;
+    const { firstSequence } = this.#registered.entries.sequenceRules(lane.key.source);
     const waiting = lane.events.find(({ state, late, forced }) => state === "pending" && !late && !forced);
     if (waiting === undefined || lane.readyAt === null) return;
     const isSettled = (sequence: number) => lane.events.some((event) => event.sequence === sequence);

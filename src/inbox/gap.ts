@@ -2,9 +2,7 @@
 import type { Random } from "../internal/clock.ts";
 import { invalidOption } from "../internal/options.ts";
 import type { LaneOrder } from "./lane-key.ts";
-
-/** How long after an event occurred a missing event before it can still arrive: the service's last retry, plus a margin. */
-export const LAST_RETRY_MS = 85 * 60_000;
+import type { SequenceRules } from "./store.ts";
 
 /** The sequences of one position in a `position` lane. */
 export const PLACES = 1_000;
@@ -31,12 +29,11 @@ export function readySince({ acceptedAt }: Pick<Candidate, "acceptedAt">, now: n
   return Math.min(now, Math.max(acceptedAt, now - FRESH_MS));
 }
 
-/** What the decision needs to know of a lane. */
-export interface LanePosition {
+/** What the decision needs to know of a lane. The rules of its entry are asked for only by sequence. */
+export interface LanePosition extends SequenceRules {
   readonly order: LaneOrder | null;
   readonly cursor: number | null;
   readonly gapSince: number | null;
-  readonly firstSequence: number | "any";
   /** An event at this sequence has ended, as after a replay or a discard: nothing is missing there. */
   isSettled(sequence: number): boolean;
   /** When the first of the events was accepted that are pending, not late and not forced. */
@@ -81,7 +78,7 @@ export function arm<C extends Candidate>(lane: LanePosition, head: C | null, lat
   const missing = gapBefore(lane, head);
   if (missing === null) return { status: "ready", head, missing: null, gapSince: null };
   const gapSince = lane.gapSince ?? now;
-  const dueAt = gapDueAt(head, gapSince);
+  const dueAt = gapDueAt(head, gapSince, lane.lastRetryMs);
   // A wait of 0 was ended by an operator. It is due even if the clock was set back behind its start.
   if (head.gapWaitMs === 0 || isDue(dueAt, now)) return { status: "ready", head, missing, gapSince };
   if (late !== null) return { status: "ready", head: late, missing: null, gapSince };
@@ -129,20 +126,21 @@ export function isDue(readyAt: number, now: number): boolean {
 
 /** The sequences that are missing between a lane's cursor and its head. */
 export function gapBefore(
-  lane: Omit<LanePosition, "gapSince" | "heldSince">,
+  lane: Omit<LanePosition, "gapSince" | "heldSince" | "lastRetryMs">,
   head: Pick<Candidate, "sequence">,
 ): Missing | null {
+  if (lane.order !== "sequence") return null;
   const expected = expectedSequence(lane);
-  if (lane.order !== "sequence" || expected === null || head.sequence <= expected) return null;
+  if (expected === null || head.sequence <= expected) return null;
   let from = expected;
   while (from < head.sequence && lane.isSettled(from)) from++;
   return from === head.sequence ? null : { from, to: head.sequence - 1 };
 }
 
-/** The service does not retry after `LAST_RETRY_MS`. If the head itself arrived later, a backlog delays everything, so that bound does not apply. */
-function gapDueAt(head: Candidate, gapSince: number): number {
+/** The provider does not retry after `lastRetryMs`. If the head itself arrived later, a backlog delays everything, so that bound does not apply. */
+function gapDueAt(head: Candidate, gapSince: number, lastRetryMs: number): number {
   const waitedOut = gapSince + head.gapWaitMs;
-  const lastRetry = head.occurredAt + LAST_RETRY_MS;
+  const lastRetry = head.occurredAt + lastRetryMs;
   return head.acceptedAt <= lastRetry ? Math.min(waitedOut, lastRetry) : waitedOut;
 }
 

@@ -6,7 +6,8 @@ import type { Instruments } from "./instrumentation.ts";
 import { type LaneKey, type LaneOrder, publicId } from "./lane-key.ts";
 import { type Masking, maskingOf } from "./masking.ts";
 import type { EventNotice, NewEvent, QuarantineRecord } from "./record.ts";
-import type { DeclaredEffect, EffectFunction, EntryPreset } from "./store.ts";
+import { DEFAULT_SEQUENCE_RULES } from "./sequence-rules.ts";
+import type { DeclaredEffect, EffectFunction, EntryPreset, SequenceRules } from "./store.ts";
 
 /** A handler. Its result is awaited and otherwise ignored. If it throws, the event is retried. */
 export type Handler<E, Tx> = (event: E, ctx: HandlerContext<Tx>) => unknown;
@@ -288,8 +289,8 @@ export interface StoredReader {
   readonly preset: string;
   /** Paths of the fields of its events that logs and viewers may see. */
   readonly shows: readonly string[];
-  /** The messaging service. */
-  readonly isService: boolean;
+  /** How its lanes treat missing numbers. Null: they are not by sequence. */
+  readonly sequence: SequenceRules | null;
   /** The event of a stored body. Null without a body, or if it is not an event for this version. Never throws. */
   reread(stored: StoredBody): object | null;
   /** The event that the replay of a quarantined body would accept, or the reason why it cannot be replayed. */
@@ -333,7 +334,7 @@ export class Entries<Tx> {
 
   /** As the inbox records them. */
   get presets(): readonly EntryPreset[] {
-    return this.all.map(({ name, source: { preset, shows } }) => ({ name, preset, shows }));
+    return this.all.map(({ name, source: { preset, shows, sequence } }) => ({ name, preset, shows, sequence }));
   }
 
   /** Entries that this process lacks, whose events it met. */
@@ -347,6 +348,11 @@ export class Entries<Tx> {
   /** See `StoredReader`. Undefined for an entry that this process does not have. */
   shows(name: string): readonly string[] | undefined {
     return this.#byName.get(name)?.source.shows;
+  }
+
+  /** Those of an entry's lanes. */
+  sequenceRules(name: string): SequenceRules {
+    return this.#byName.get(name)?.source.sequence ?? DEFAULT_SEQUENCE_RULES;
   }
 
   /** The event of a stored body. Null without its entry, without a body, or if it cannot be read. */

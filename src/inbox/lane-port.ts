@@ -4,7 +4,7 @@
  */
 import { type Candidate, FRESH_MS, isDue, type Missing } from "./gap.ts";
 import type { EventId, EventState, InboxStats, LaneId, LaneKey, LaneOrder, LaneStatus, Outcome } from "./record.ts";
-import type { ClaimRequest, Failure } from "./store.ts";
+import type { ClaimRequest, Failure, SequenceRules } from "./store.ts";
 
 /** A lane's own facts. The rules change them; its port stores them. */
 export interface Lane {
@@ -38,7 +38,6 @@ export interface LaneEntry extends Candidate {
 export interface Moment {
   /** Epoch milliseconds. */
   readonly now: number;
-  readonly firstSequence: number | "any";
   /** The instance that claims and settles. */
   readonly holder: string | number;
   /** Counts what happens, and when deliveries were signed. */
@@ -65,6 +64,8 @@ export interface Heads<E> {
 export interface LanePort<L extends Lane, E extends LaneEntry> extends Moment {
   /** The order of its events. Null for a lane of one event. */
   order(lane: L): LaneOrder | null;
+  /** The rules of the lane's entry. Asked only about lanes by sequence. */
+  sequenceRules(lane: L): SequenceRules;
   heads(lane: L): Heads<E>;
   event(lane: L, id: EventId): E | null;
   /** What decides whether a handler takes the event. */

@@ -25,7 +25,8 @@ import type {
   NewEvent,
   Outcome,
 } from "./record.ts";
-import type { Acceptance, ClaimRequest, Failure, Lease, Untaken } from "./store.ts";
+import type { SequenceBook } from "./sequence-rules.ts";
+import type { Acceptance, ClaimRequest, Failure, Lease, SequenceRules, Untaken } from "./store.ts";
 import { EVENTS_BESIDE_CURSOR } from "./store-rules.ts";
 
 /** A record of the contract that its store may write to. */
@@ -169,16 +170,17 @@ export interface Claimed {
 /** Answers the rules from loaded lanes. What changed is in the objects; the store writes it when all is decided. */
 export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
   readonly now: number;
-  readonly firstSequence: number | "any";
   readonly holder: string | number;
   readonly tally: Tally;
   readonly rules = new LaneRules<LaneState, LaneEvent>(this);
+  readonly #sequences: SequenceBook;
 
-  constructor({ now, firstSequence, holder, tally }: Moment) {
+  /** @param sequences - has read the entries of all lanes by sequence that are asked about */
+  constructor({ now, holder, tally }: Moment, sequences: SequenceBook) {
     this.now = now;
-    this.firstSequence = firstSequence;
     this.holder = holder;
     this.tally = tally;
+    this.#sequences = sequences;
   }
 
   /** Adds an event that is not known, under its new id, and arms its lane. */
@@ -213,6 +215,10 @@ export class LoadedLanes implements LanePort<LaneState, LaneEvent> {
 
   order({ key }: LaneState): LaneOrder | null {
     return key.order;
+  }
+
+  sequenceRules({ key }: LaneState): SequenceRules {
+    return this.#sequences.of(key.source);
   }
 
   heads(lane: LaneState): Heads<LaneEvent> {

@@ -49,7 +49,6 @@ class PositionOf<L extends Lane, E extends LaneEntry> implements LanePosition {
   readonly order: LaneOrder | null;
   readonly cursor: number | null;
   readonly gapSince: number | null;
-  readonly firstSequence: number | "any";
   readonly #port: LanePort<L, E>;
   readonly #lane: L;
 
@@ -57,9 +56,16 @@ class PositionOf<L extends Lane, E extends LaneEntry> implements LanePosition {
     this.order = port.order(lane);
     this.cursor = lane.cursor;
     this.gapSince = lane.gapSince;
-    this.firstSequence = port.firstSequence;
     this.#port = port;
     this.#lane = lane;
+  }
+
+  get firstSequence(): number | "any" {
+    return this.#port.sequenceRules(this.#lane).firstSequence;
+  }
+
+  get lastRetryMs(): number {
+    return this.#port.sequenceRules(this.#lane).lastRetryMs;
   }
 
   isSettled(sequence: number): boolean {
@@ -266,9 +272,10 @@ export class LaneRules<L extends Lane, E extends LaneEntry> {
 
   /** The cursor passes an event that no handler gets. Otherwise its sequence would be missing once its row is pruned. */
   #passIfExpected(lane: L, { sequence }: E): void {
-    const { firstSequence } = this.#port;
-    const isExpected = sequence === expectedSequence({ cursor: lane.cursor, firstSequence });
-    if (isExpected && this.#port.order(lane) === "sequence") moveCursor(lane, sequence);
+    const port = this.#port;
+    if (port.order(lane) !== "sequence") return;
+    const { firstSequence } = port.sequenceRules(lane);
+    if (sequence === expectedSequence({ cursor: lane.cursor, firstSequence })) moveCursor(lane, sequence);
   }
 
   /** A lane in backoff continues early only for an event that comes before the one that failed. */

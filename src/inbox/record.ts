@@ -96,8 +96,8 @@ export interface NewQuarantine {
   /** The entry that it came through, and whose secret signed it, as `LaneKey`. */
   readonly source: string;
   readonly tenant: string | null;
-  /** What that secret covers, such as `any` or `inbound`. Stored unchanged. */
-  readonly scope: string;
+  /** The kinds of events that the secret covers which signed it. Empty: all. */
+  readonly kinds: readonly string[];
   /** Epoch milliseconds: the verified timestamp of the delivery. */
   readonly signedAt: number;
   /** SHA-256 of `raw` and of what says whose it is. A body with a known digest is a duplicate. */
@@ -169,7 +169,8 @@ export interface QuarantineRecord {
   readonly signer: string;
   readonly source: string;
   readonly tenant: string | null;
-  readonly scope: string;
+  /** The kinds of events that the secret covers which signed it. Empty: all. */
+  readonly kinds: readonly string[];
   /** `discarded`: by an operator, by an erasure, or because it gave way to newer ones. The last two have no body. */
   readonly state: "held" | "replayed" | "discarded";
   /** The event its replay became. */

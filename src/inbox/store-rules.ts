@@ -84,8 +84,7 @@ export function rulesFor(asked: AskedRules, recorded: InboxRules | null, locatio
     if (recorded === null) throw noInbox(location);
     return recorded;
   }
-  if (recorded === null || recorded.name === asked.name)
-    return { ...asked, firstSequence: asked.firstSequence ?? recorded?.firstSequence ?? 1 };
+  if (recorded === null || recorded.name === asked.name) return asked;
   throw new SetupError(
     "wrong_receiver_name",
     `${location} belongs to a receiver of another name: give each receiver an inbox of its own, or keep the name.`,
@@ -172,8 +171,8 @@ export function auditDetail(act: Act, count: number): string {
 }
 
 /** What a store keeps of an entry under its name. */
-export function entryText({ preset, shows }: EntryPreset): string {
-  return JSON.stringify({ preset, shows });
+export function entryText({ preset, shows, sequence }: EntryPreset): string {
+  return JSON.stringify({ preset, shows, sequence });
 }
 
 export function entryOf(name: string, text: string): EntryPreset {

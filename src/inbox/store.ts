@@ -60,7 +60,8 @@ export interface InboxStore<Tx = unknown> {
 
   /**
    * Records the entries of this process, and returns all that were ever recorded, by name, each as it was
-   * recorded last.
+   * recorded last. Lanes by sequence follow the rules of their entry (`SequenceRules`) as the store read them last: in this call, or when it
+   * met the first lane of an entry that it did not know.
    *
    * @throws SetupError `wrong_source` if an entry was recorded with another preset
    */
@@ -154,6 +155,16 @@ export interface EntryPreset {
   readonly preset: string;
   /** Paths of the fields of its events that viewers may see, which may be in a process without the source. */
   readonly shows: readonly string[];
+  /** Null: its lanes are not by sequence. */
+  readonly sequence: SequenceRules | null;
+}
+
+/** How lanes by sequence of an entry treat missing numbers. Those of an entry that nobody has recorded begin with 1, and wait for 85 minutes. */
+export interface SequenceRules {
+  /** That of a lane's first event. With `"any"` the first to arrive counts as the first. */
+  readonly firstSequence: number | "any";
+  /** A missing event does not come any more so long after the event that waits for it occurred, milliseconds: its provider has given up. */
+  readonly lastRetryMs: number;
 }
 
 /** What a store promises. The contract suite tests it accordingly. */
@@ -418,8 +429,6 @@ export interface Untaken
 export interface InboxRules {
   /** The receiver that this inbox belongs to, recorded at the first open. Another name is refused (`wrong_receiver_name`). */
   readonly name: string;
-  /** The sequence of a message's first event. With `"any"` the first to arrive counts as the first. */
-  readonly firstSequence: number | "any";
   /**
    * Past and future tolerance of timestamps together, in milliseconds: how long a delivery can be replayed. Every pruning respects it: no
    * identity is removed before this plus a day.
@@ -427,12 +436,8 @@ export interface InboxRules {
   readonly toleranceMs: number;
 }
 
-/**
- * `"recorded"`: opened without a receiver, as by an operator, a page or a copy. A `firstSequence` of null: the recorded one, or 1.
- */
-export type AskedRules =
-  | (Omit<InboxRules, "firstSequence"> & { readonly firstSequence: number | "any" | null })
-  | "recorded";
+/** `"recorded"`: opened without a receiver, as by an operator, a page or a copy. */
+export type AskedRules = InboxRules | "recorded";
 
 /** All filters must match. */
 export interface EventQuery {

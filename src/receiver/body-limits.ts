@@ -4,9 +4,10 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { Clock, Timer } from "../internal/clock.ts";
-import { type HeaderSource, readHeader } from "../sources/headers.ts";
-import { type CompiledKeys, type KeyringContext, keyringContext, LookUpsCrowded } from "../sources/keyring-provider.ts";
-import type { Claim, ConnectedSource, Refusal, SourceAnswer } from "../sources/source.ts";
+import { Head, type HeaderSource, type RequestHead, readHeader } from "../sources/headers.ts";
+import { keyringContext, LookUpsCrowded } from "../sources/keyring-provider.ts";
+import type { KeyringContext, SourceKey, SourceKeys } from "../sources/keys.ts";
+import type { ConnectedSource, Match, Refusal, SourceAnswer } from "../sources/source.ts";
 import type { Answer, BodyReading, IncomingWebhook } from "./incoming.ts";
 import * as answers from "./incoming.ts";
 
@@ -17,9 +18,9 @@ export type UnverifiedWebhook = Omit<IncomingWebhook, "method"> & Partial<Pick<I
 export interface VerifiedRequest {
   readonly ok: true;
   readonly bytes: Uint8Array;
-  /** What the source found in the headers, and about the key that signed the body. */
-  readonly claimed: Claim;
-  readonly match: object;
+  readonly head: RequestHead;
+  /** What the source found out about the key that signed the body. */
+  readonly match: Match;
   readonly reading: Pick<BodyRead, "release">;
 }
 
@@ -40,7 +41,7 @@ export interface DeliveryProgress {
 
 /** A complete body that no key has matched yet. */
 interface UnverifiedBody {
-  readonly claimed: Claim;
+  readonly head: RequestHead;
   readonly bytes: Uint8Array;
   readonly reading: BodyRead;
 }
@@ -48,7 +49,7 @@ interface UnverifiedBody {
 /** The keyring that a request met. */
 interface KeyringOfRequest {
   readonly context: KeyringContext;
-  readonly keyring: CompiledKeys;
+  readonly keyring: SourceKeys;
   /** Monotonic milliseconds. */
   readonly cameAt: number;
 }
@@ -84,12 +85,13 @@ export class RequestVerifier {
     const declared = declaredLength(headers);
     const refusal = refuseHeaders(headers, declared, maxBodyBytes);
     if (refusal !== null) return refused(refusal.reason, refusal.answer);
-    const claimed = source.check(incoming, this.#clock.now());
-    if (!claimed.ok) return refused(claimed.code, answers.UNAUTHORIZED_UNREAD);
+    const head = new Head(incoming);
+    const unproven = source.refuse(head, null);
+    if (unproven !== null) return refused(unproven.code, answers.UNAUTHORIZED_UNREAD);
     const context = keyringContext(incoming);
     const read = source.keyrings.read(context);
     const keyring = read instanceof Promise ? await read : read;
-    const unusable = source.refuse(claimed, keyring);
+    const unusable = source.refuse(head, keyring);
     if (unusable !== null) return refused(unusable.code, answers.UNAUTHORIZED_UNREAD);
     const reading = this.#budget.begin(maxBodyBytes, declared);
     let isVerified = false;
@@ -99,11 +101,11 @@ export class RequestVerifier {
       progress.isRead = true;
       if (!body.ok) return { ...body, answer: BODY_ANSWERS[body.reason] };
       const { bytes } = body;
-      const match = await this.#matched({ claimed, bytes, reading }, { context, keyring, cameAt });
+      const match = await this.#matched({ head, bytes, reading }, { context, keyring, cameAt });
       if (match === null) return refused("signature_mismatch", answers.UNAUTHORIZED);
-      if (isRefusal(match)) return refused(match.code, answers.UNAUTHORIZED);
+      if (!match.ok) return refused(match.code, answers.UNAUTHORIZED);
       isVerified = true;
-      return { ok: true, bytes, claimed, match, reading };
+      return { ok: true, head, bytes, match, reading };
     } finally {
       if (!isVerified) reading.release();
     }
@@ -112,10 +114,11 @@ export class RequestVerifier {
   /** Answers a GET, which no signature covers. Null unless it proves who asks. */
   async greet(incoming: UnverifiedWebhook): Promise<SourceAnswer | null> {
     const { keyrings } = this.#source;
+    const head = new Head(incoming);
     const context = keyringContext(incoming);
     const cameAt = this.#clock.monotonic();
     for (let keyring = await keyrings.read(context); ; ) {
-      const answer = this.#source.challenge?.(incoming, keyring) ?? null;
+      const answer = this.#source.challenge?.(head, keyring.keys) ?? null;
       const fresher = answer === null ? await keyrings.reread(context, keyring, cameAt) : null;
       if (fresher === null) return answer;
       keyring = fresher;
@@ -123,24 +126,24 @@ export class RequestVerifier {
   }
 
   /** Tries the keys in turn. Between those of a large body other requests are served. */
-  #match(claimed: Claim, bytes: Uint8Array, keyring: CompiledKeys): Matched | Promise<Matched> {
+  #match(head: RequestHead, bytes: Uint8Array, { keys }: SourceKeys): Matched | Promise<Matched> {
     const now = this.#clock.now();
     const atOnce = Math.max(1, Math.floor(HASHED_AT_ONCE / bytes.length));
-    if (keyring.keys.length <= atOnce) return this.#source.match(claimed, bytes, keyring, now);
-    return this.#matchInParts(claimed, bytes, partsOf(keyring, atOnce), now);
+    if (keys.length <= atOnce) return this.#source.match(head, bytes, keys, now);
+    return this.#matchInParts(head, bytes, partsOf(keys, atOnce), now);
   }
 
   async #matchInParts(
-    claimed: Claim,
+    head: RequestHead,
     bytes: Uint8Array,
-    parts: readonly CompiledKeys[],
+    parts: readonly (readonly SourceKey[])[],
     now: number,
   ): Promise<Matched> {
     let last: Matched = null;
     for (const part of parts) {
-      last = this.#source.match(claimed, bytes, part, now);
+      last = this.#source.match(head, bytes, part, now);
       // A definition may refuse a body in its own words because these keys did not sign it.
-      if (last !== null && !isRefusal(last)) return last;
+      if (last?.ok === true) return last;
       await setImmediate();
     }
     return last;
@@ -148,11 +151,11 @@ export class RequestVerifier {
 
   /** Tries fresher keyrings too, until one that was read after the request came: only that one can say no. */
   async #matched(
-    { claimed, bytes, reading }: UnverifiedBody,
+    { head, bytes, reading }: UnverifiedBody,
     { context, keyring, cameAt }: KeyringOfRequest,
   ): Promise<Matched> {
     for (let keys = keyring; ; ) {
-      const found = this.#match(claimed, bytes, keys);
+      const found = this.#match(head, bytes, keys);
       const match = found instanceof Promise ? await found : found;
       if (match !== null) return match;
       const asked = this.#source.keyrings.reread(context, keys, cameAt);
@@ -175,19 +178,11 @@ export class RequestVerifier {
 /** Bytes times keys that are hashed without serving other requests: some milliseconds. */
 const HASHED_AT_ONCE = 2 * 1024 * 1024;
 
-type Matched = object | null;
+type Matched = Match | Refusal | null;
 
-function partsOf(keyring: CompiledKeys, size: number): readonly CompiledKeys[] {
-  const { keys } = keyring;
+function partsOf(keys: readonly SourceKey[], size: number): readonly (readonly SourceKey[])[] {
   const count = Math.ceil(keys.length / size);
-  return Array.from({ length: count }, (_, part) => ({
-    ...keyring,
-    keys: keys.slice(part * size, (part + 1) * size),
-  }));
-}
-
-function isRefusal(match: object): match is Refusal {
-  return "ok" in match && match.ok === false;
+  return Array.from({ length: count }, (_, part) => keys.slice(part * size, (part + 1) * size));
 }
 
 function refused(reason: RefusedRequest["reason"], answer: Answer): RefusedRequest {

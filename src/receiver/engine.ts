@@ -281,11 +281,11 @@ export class Engine<Tx> {
   }
 
   async #open(): Promise<void> {
-    const { store, clock, logger, name, firstSequence, toleranceMs, migrate } = this.options;
+    const { store, clock, logger, name, toleranceMs, migrate } = this.options;
     await store.open({
       clock,
       logger,
-      rules: { name, firstSequence, toleranceMs },
+      rules: { name, toleranceMs },
       migrate,
       instance: thisInstance(),
     });

@@ -45,7 +45,6 @@ export class HttpHandler<Tx> {
   readonly #engine: () => Engine<Tx>;
   readonly #source: ConnectedSource;
   readonly #name: string;
-  readonly #slots: string;
   /** The source's own answer to what was accepted. */
   readonly #accepted: Answer | null;
   readonly #verifier: RequestVerifier;
@@ -53,6 +52,8 @@ export class HttpHandler<Tx> {
   /** Separate, so that a flood of refused requests does not hide our own failures. */
   readonly #alerts: SampledLog;
   #inProgress = 0;
+  /** Whether a key named a tenant in this process. */
+  #hasTenant = false;
   /** When a log line last said that bodies gave way. */
   #droppedAt = Number.NEGATIVE_INFINITY;
 
@@ -62,8 +63,6 @@ export class HttpHandler<Tx> {
     this.#engine = engine;
     this.#source = source;
     this.#name = name;
-    // The messaging service's counters are as they were before there were other sources.
-    this.#slots = source.isService ? "slot" : `slot:${name}`;
     this.#accepted = source.accepted === null ? null : answers.ofSource(source.accepted);
     this.#verifier = new RequestVerifier(source, clock, budget);
     this.#log = new SampledLog(logger, clock);
@@ -116,14 +115,13 @@ export class HttpHandler<Tx> {
   }
 
   /** The bytes are complete and signed: parses and accepts them. */
-  async #receive(delivery: Delivery, { claimed, match, bytes }: VerifiedRequest): Promise<Answer> {
+  async #receive(delivery: Delivery, { head, match, bytes }: VerifiedRequest): Promise<Answer> {
     const engine = this.#engine();
-    const { headers, tenant } = delivery.incoming;
-    const circumstances = { headers, trace: readTrace(headers), now: engine.options.clock.now(), tenant };
-    const reading = this.#source.read(claimed, match, bytes, circumstances);
+    const circumstances = { trace: readTrace(delivery.incoming.headers), now: engine.options.clock.now() };
+    const reading = this.#source.read(head, match, bytes, circumstances);
     if (reading === null) return this.#refuse(delivery, { reason: "out_of_scope", answer: answers.UNAUTHORIZED });
     delivery.slot = reading.kind === "no_event" ? reading.quarantine.slot : reading.slot;
-    this.#count(`${this.#slots}:${delivery.slot}`);
+    this.#count(`slot:${this.#name}:${delivery.slot}`);
     if (reading.kind === "handshake") return this.#shakeHands(delivery, reading.answer);
     await engine.open();
     await engine.admitted();
@@ -133,10 +131,11 @@ export class HttpHandler<Tx> {
       engine.drop(event);
       return this.#accept(delivery, "filtered");
     }
+    if (reading.isOfKey && event.lane.tenant !== null) this.#noteTenant(event.lane.tenant);
     const acceptance = await engine.accept(event, reading.event);
     delivery.late = acceptance.outcome === "late";
     delivery.conflict = acceptance.outcome === "duplicate" && acceptance.conflict;
-    if (acceptance.outcome === "duplicate" && !this.#source.isService) this.#noteSameBody(event, acceptance);
+    if (acceptance.outcome === "duplicate" && !acceptance.conflict) this.#noteSameBody(event, acceptance);
     if (engine.options.ack === "stored" || acceptance.outcome === "filtered")
       return this.#accept(delivery, acceptance.outcome);
     const outcome = await whenHandled(engine, acceptance, this.#source.answerMs);
@@ -147,7 +146,7 @@ export class HttpHandler<Tx> {
 
   #accept(delivery: Delivery, outcome: AcceptedOutcome): Answer {
     delivery.outcome = outcome;
-    if (outcome === "filtered") this.#count(this.#source.isService ? "filtered" : `filtered:${this.#name}`);
+    if (outcome === "filtered") this.#count(`filtered:${this.#name}`);
     return this.#accepted ?? answers.accepted(outcome);
   }
 
@@ -196,6 +195,21 @@ export class HttpHandler<Tx> {
     if (now - this.#droppedAt < HOUR_MS) return;
     this.#droppedAt = now;
     this.#alerts.error({ code: "quarantine_dropped", slot }, DROPPED);
+  }
+
+  /** A tenant is part of the identity, so the first secret that names one makes all earlier events new. Nothing waits for the look-up. */
+  #noteTenant(tenant: string): void {
+    if (this.#hasTenant) return;
+    this.#hasTenant = true;
+    const source = this.#name;
+    const { store } = this.#engine().options;
+    const warn = ({ items }: { readonly items: readonly unknown[] }) => {
+      if (items.length === 0) return;
+      const message = `A secret of the source "${source}" names a tenant now, and the inbox has events of that source without one: if they are sent again, they are handled again, as the tenant's. Leave the tenant out to keep them known.`;
+      this.#alerts.warn({ code: "first_tenant", source, tenant: maskNumbers(tenant) }, message);
+    };
+    // A store that fails now also fails the delivery.
+    store.find({ source, tenant: null, limit: 1 }).then(warn, () => {});
   }
 
   /** Of a source whose sender signs no id: a body came again under another one. A captured delivery looks like this. */

@@ -1,5 +1,6 @@
 /** Between adapters and the receiver: the request that an adapter passes in, and every answer that it can send. No framework is known here. */
-import type { RequestParts, SourceAnswer } from "../sources/source.ts";
+import type { RequestParts } from "../sources/headers.ts";
+import type { SourceAnswer } from "../sources/source.ts";
 
 /** One HTTP request, before its body is read. An adapter only converts; the receiver makes every decision. */
 export interface IncomingWebhook extends RequestParts {

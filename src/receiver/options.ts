@@ -99,8 +99,6 @@ export interface ResolvedReceiverOptions<Tx> {
   readonly ack: "stored" | "handled";
   /** How long one delivery can be replayed, milliseconds. */
   readonly toleranceMs: number;
-  /** Null without the messaging service: then the inbox keeps what it has recorded. */
-  readonly firstSequence: number | "any" | null;
   readonly concurrency: number;
   /** Null without limits by key. */
   readonly flow: FlowLimits | null;
@@ -145,12 +143,12 @@ export function checkStore(store: unknown): void {
 }
 
 /** What the sources of a receiver decide, and how its alerts are sent. */
-export type SourceRules = Pick<ResolvedReceiverOptions<unknown>, "firstSequence" | "toleranceMs" | "alerts">;
+export type SourceRules = Pick<ResolvedReceiverOptions<unknown>, "toleranceMs" | "alerts">;
 
 /** @throws SetupError naming the option and the fix */
 export function resolveReceiverOptions<Tx>(
   options: CommonOptions<Tx>,
-  { firstSequence, toleranceMs, alerts }: SourceRules,
+  { toleranceMs, alerts }: SourceRules,
 ): ResolvedReceiverOptions<Tx> {
   const { store } = options;
   const logEvents = booleanOption("logEvents", options.logEvents, isDevelopment());
@@ -159,7 +157,6 @@ export function resolveReceiverOptions<Tx>(
     toleranceMs,
     name: nameOption(options.name),
     ack: ackOption(options.ack, store.capabilities.durable),
-    firstSequence,
     ...flowOptions(options),
     handlerTimeoutMs: numberOption("handlerTimeoutMs", options.handlerTimeoutMs, 30_000, {
       min: 10,

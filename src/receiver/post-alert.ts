@@ -3,8 +3,8 @@ import { SetupError } from "../errors.ts";
 import type { Clock } from "../internal/clock.ts";
 import { propertyOf } from "../internal/foreign-error.ts";
 import { choiceOption, invalidOption, refuseUnknownOptions, wrongType } from "../internal/options.ts";
-import { checkSecret } from "../sources/messaging/secret.ts";
 import { signPayload } from "../sources/messaging/sign.ts";
+import { checkSecret } from "../sources/secret.ts";
 import { NotTaken } from "./alert-watch.ts";
 import { type Alert, type AlertOptions, type AlertRoute, alertLimits } from "./alerts.ts";
 

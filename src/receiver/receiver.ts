@@ -108,7 +108,7 @@ export class ReceiverBase<Tx = unknown> {
     return this.#inbox;
   }
 
-  /** Cumulative for this process: deliveries by secret slot (`slot:previous`), by refusal (`refused:signature_mismatch`), repeats under another id (`same_body`), `filtered` events (of another source `filtered:stripe`), and `handshakes`. */
+  /** Cumulative for this process: deliveries by source and slot of their secret (`slot:stripe:previous`), by refusal (`refused:signature_mismatch`), repeats under another id (`same_body`), filtered events by source (`filtered:stripe`), and `handshakes`. */
   get counters(): Readonly<Record<string, number>> {
     return this.#engine.upkeep.counters;
   }
@@ -196,9 +196,9 @@ export class ReceiverBase<Tx = unknown> {
   }
 
   protected waitForEvent(ref: object, wanted: WantedEvent<never>, options: WaitOptions = {}): Promise<object> {
-    const service = this.#sources.find(({ source }) => source.isService);
-    if (service === undefined) return Promise.reject(cannotWait());
-    return waitForEvent(this.#engine, service, ref, wanted, options);
+    const waited = this.#sources.find(({ source }) => source.lookUp !== undefined);
+    if (waited === undefined) return Promise.reject(cannotWait());
+    return waitForEvent(this.#engine, waited.source, ref, wanted, options);
   }
 
   health(): Promise<Health> {
@@ -458,12 +458,12 @@ function noSource(name: string, names: readonly string[]): SetupError {
   return new SetupError("invalid_option", message);
 }
 
-/** The secrets whose version this process reports: those of the service, which can be rotated. */
+/** The secrets whose version this process reports: those of the source with kinds, which can be rotated. */
 function keyringsOf(sources: readonly NamedSource[]): KeyringUse {
-  const service = sources.find(({ source }) => source.isService)?.source.keyrings;
+  const rotated = sources.find(({ source }) => source.hasKinds)?.source.keyrings;
   return {
-    version: () => service?.version() ?? "none",
-    background: service?.background ?? null,
+    version: () => rotated?.version() ?? "none",
+    background: rotated?.background ?? null,
     get isFailing() {
       return sources.some(({ source }) => source.keyrings.isFailing);
     },

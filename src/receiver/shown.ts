@@ -96,10 +96,10 @@ export function messageShape(
 export type MessageShape = ReturnType<typeof messageShape>;
 
 export function quarantineShape(row: QuarantineSummary | QuarantineRecord) {
-  const { id, reason, slot, source, tenant, scope, state, replayedAs, signedAt, acceptedAt } = row;
+  const { id, reason, slot, source, tenant, kinds, state, replayedAs, signedAt, acceptedAt } = row;
   const bytes = "raw" in row ? (row.raw?.length ?? null) : row.bytes;
   return {
-    ...{ id, reason, slot, source, tenant, scope, state, replayedAs, signedAt, acceptedAt },
+    ...{ id, reason, slot, source, tenant, kinds, state, replayedAs, signedAt, acceptedAt },
     ...{ digest: Buffer.from(row.digest).toString("hex"), hasBody: bytes !== null, bytes: bytes ?? 0 },
   };
 }

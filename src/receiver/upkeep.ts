@@ -2,7 +2,7 @@
 import { explained, placeFields } from "../inbox/masking.ts";
 import type { InboxStore, PruneResult } from "../inbox/store.ts";
 import type { Timer } from "../internal/clock.ts";
-import type { BackgroundRefresh, CompiledKeys, KeyringSource } from "../sources/keyring-provider.ts";
+import type { BackgroundRefresh, KeyringSource } from "../sources/keyring-provider.ts";
 import { AlertWatch } from "./alert-watch.ts";
 import { WORKER_IDLE } from "./alerts.ts";
 import type { ResolvedReceiverOptions, Retention } from "./options.ts";
@@ -20,7 +20,7 @@ type UpkeepOptions = Pick<ResolvedReceiverOptions<unknown>, "clock" | "logger" |
 };
 
 /** The secrets in use, and what keeps them up to date. */
-export type KeyringUse = Pick<KeyringSource<CompiledKeys>, "version" | "background" | "isFailing">;
+export type KeyringUse = Pick<KeyringSource, "version" | "background" | "isFailing">;
 
 export class Upkeep {
   /** Cumulative for this process: deliveries by secret slot and by refusal reason. */

@@ -27,12 +27,8 @@ export function verifierOf<Event extends object>(
 ): (incoming: UnverifiedWebhook) => Promise<VerifiedRequestOf<Event>> {
   const log = new SampledLog(logger, systemClock);
   const verifier = new RequestVerifier(source, systemClock);
-  const parse = (incoming: UnverifiedWebhook, { bytes, match, claimed }: VerifiedRequest): VerifiedRequestOf<Event> => {
-    const now = systemClock.now();
-    // Again: the body may have arrived so slowly that its timestamp is too old now.
-    if (!source.check(incoming, now).ok) return refuse(answers.UNAUTHORIZED);
-    const { headers, tenant } = incoming;
-    const reading = source.read(claimed, match, bytes, { headers, trace: null, now, tenant });
+  const parse = ({ head, bytes, match }: VerifiedRequest): VerifiedRequestOf<Event> => {
+    const reading = source.read(head, match, bytes, { trace: null, now: systemClock.now() });
     if (reading === null) return refuse(answers.UNAUTHORIZED);
     if (reading.kind === "handshake") return refuse(answers.ofSource(reading.answer));
     return reading.kind === "event"
@@ -49,7 +45,7 @@ export function verifierOf<Event extends object>(
       const request = await verifier.verify(incoming, progress);
       if (!request.ok) return refuse(answerTo(request, log));
       request.reading.release();
-      return parse(incoming, request);
+      return parse(request);
     } catch (error) {
       const answer = answerToFailure(error, log);
       return refuse(progress.isRead ? answer : answers.unread(answer));

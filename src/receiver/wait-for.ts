@@ -4,7 +4,7 @@ import type { EventBody, EventSummary, LaneRecord } from "../inbox/record.ts";
 import { MOST_BYTES } from "../inbox/store-rules.ts";
 import { sleep } from "../internal/clock.ts";
 import { editDistance, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
-import type { ConnectedSource } from "../sources/source.ts";
+import type { ConnectedSource, Wanted } from "../sources/source.ts";
 import type { Engine } from "./engine.ts";
 
 export interface WaitOptions {
@@ -39,18 +39,18 @@ export async function waitForEvent<Tx>(
   options: WaitOptions,
 ): Promise<object> {
   const { clock } = engine.options;
-  checkRef(ref);
-  checkWanted(wanted, source.source.types.known ?? []);
+  const places = source.lookUp?.(ref) ?? [];
+  checkWanted(wanted, source.types.known ?? []);
   refuseUnknownOptions("waitFor", options, ["signal", "timeoutMs"]);
   const timeoutMs = numberOption("timeoutMs", options.timeoutMs, 30_000, { min: 0, max: 86_400_000, unit: "ms" });
   const begunAt = clock.monotonic();
   await engine.open();
   for (;;) {
     options.signal?.throwIfAborted();
-    const found = await readInbox(engine, source, ref, wanted);
+    const found = await readInbox(engine, source, places, wanted);
     if (found.outcome === "handled") return found.event;
     const waitedMs = clock.monotonic() - begunAt;
-    if (waitedMs >= timeoutMs) throw timedOut(found, ref, timeoutMs, clock.now());
+    if (waitedMs >= timeoutMs) throw timedOut(found, places, timeoutMs, clock.now());
     await sleep(clock, Math.min(pauseAfter(waitedMs), timeoutMs - waitedMs), options.signal);
   }
 }
@@ -61,16 +61,14 @@ function pauseAfter(waitedMs: number): number {
 
 async function readInbox<Tx>(
   engine: Engine<Tx>,
-  { name, source }: WaitSource,
-  ref: MessageRef,
+  source: WaitSource,
+  places: readonly Wanted[],
   wanted: WantedEvent<never>,
 ): Promise<Found> {
   const { store } = engine.options;
   const lanes: LaneRecord[] = [];
   let waiting: LaneRecord | null = null;
-  const { apiClientId: tenant, messageId } = ref;
-  const owner = { source: name, tenant };
-  for (const place of [{ ...owner, name: messageId, order: "sequence" } as const, { ...owner, id: messageId }]) {
+  for (const place of places) {
     const lane = await store.lane(place);
     if (lane === null) continue;
     lanes.push(lane);
@@ -110,12 +108,12 @@ const MOST_SHOWN = 10;
 const NAME = /^[\w.:-]{1,64}$/;
 
 /** The error `wait_timeout`: what the inbox holds of the message, and what to do. Ids, types and states only. */
-function timedOut(found: Unhandled, ref: MessageRef, timeoutMs: number, now: number): OncehookError {
+function timedOut(found: Unhandled, [place]: readonly Wanted[], timeoutMs: number, now: number): OncehookError {
   const eventTypes = typesOf(found.outcome === "pending" ? [found.lane] : found.lanes);
   const why = found.outcome === "pending" ? whyPending(found.lane, now) : whyMissing(eventTypes);
   return new OncehookError("wait_timeout", `The event was not handled within ${timeoutMs} ms: ${why}`, {
     fields: {
-      messageId: ref.messageId,
+      awaited: place === undefined ? null : "id" in place ? place.id : place.name,
       state: found.outcome,
       laneStatus: found.outcome === "pending" ? found.lane.status : null,
       eventTypes,
@@ -156,33 +154,14 @@ function typesOf(lanes: readonly LaneRecord[]): string {
   return [...shown].slice(0, MOST_SHOWN).join(", ");
 }
 
-/** A message: with the ids of `client.messages.send`, or an inbound one with its `data.messageId`. */
-export interface MessageRef {
-  readonly apiClientId: string;
-  readonly messageId: string;
-}
-
 /** The awaited event: its type, or a function that returns true for it. */
 export type WantedEvent<Event> = (string & Record<never, never>) | ((event: Event) => boolean);
 
 /** The source of the awaited event. */
-interface WaitSource {
-  /** Of its entry. */
-  readonly name: string;
-  readonly source: Pick<ConnectedSource, "reread" | "types">;
-}
+type WaitSource = Pick<ConnectedSource, "reread" | "types" | "lookUp">;
 
 /** A longer text is not a misspelt type, and the comparison would take long. */
 const LONGEST_COMPARED = 32;
-
-/** @throws SetupError `invalid_option` */
-function checkRef(ref: object): asserts ref is MessageRef {
-  if (typeof ref !== "object" || ref === null) throw invalidOption("ref", "must be { apiClientId, messageId }", ref);
-  for (const name of ["apiClientId", "messageId"] as const) {
-    const id: unknown = (ref as Partial<MessageRef>)[name];
-    if (!isText(id)) throw invalidOption(`ref.${name}`, "must be a string that is not empty", id);
-  }
-}
 
 /** @throws SetupError `invalid_option` for a missing argument or a misspelt event type */
 function checkWanted(wanted: WantedEvent<never>, known: readonly string[]): void {
@@ -200,7 +179,7 @@ function isOfType({ eventType, hasBody }: EventSummary, wanted: WantedEvent<neve
 }
 
 /** The event, if it is the awaited one. */
-function matching(source: WaitSource["source"], body: EventBody, wanted: WantedEvent<never>): object | null {
+function matching(source: WaitSource, body: EventBody, wanted: WantedEvent<never>): object | null {
   const event = source.reread(body);
   if (event === null) return null;
   // The source's own event: what the function takes is decided by the receiver's type.

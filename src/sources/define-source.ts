@@ -1,233 +1,56 @@
-/** `defineSource()`: makes your own source, and all presets. */
+/** `defineSource()`: makes every source, the messaging service and your own. */
 import { Buffer } from "node:buffer";
-import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { SetupError } from "../errors.ts";
-import type { Released, StoredBody } from "../inbox/handlers.ts";
-import { isIdText, type LaneKey } from "../inbox/lane-key.ts";
+import { boundedWait, LONGEST_WAIT_MS } from "../inbox/gap.ts";
+import type { Released, StoredBody, StoredReader } from "../inbox/handlers.ts";
+import { isIdText, type LaneKey, type LaneOrder } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
+import type { SequenceRules } from "../inbox/store.ts";
 import { sha256 } from "../internal/json.ts";
+import { functionOption, invalidOption, numberOption, refuseUnknownOptions } from "../internal/options.ts";
+import { isBuilding } from "../internal/process.ts";
 import {
-  choiceOption,
-  functionOption,
-  invalidOption,
-  isRecord,
-  numberOption,
-  refuseUnknownOptions,
-} from "../internal/options.ts";
+  checkDefinition,
+  DAY_MS,
+  HIGHEST,
+  isAnswer,
+  KIB,
+  type OpenEvents,
+  type Place,
+  type SourceDefinition,
+  type SourceOptions,
+  type Verdict,
+  type VerifyCircumstances,
+} from "./definition.ts";
 import { type EventFilter, filtered, refusalOf } from "./filter.ts";
-import { type Kept, NOTHING_KEPT, readHeader } from "./headers.ts";
-import type { KeyringSourceDeps } from "./keyring-provider.ts";
-import {
-  type Key,
-  type SourceKey,
-  type SourceKeyring,
-  type SourceKeyringProvider,
-  type SourceKeys,
-  sourceKeyrings,
-} from "./keys.ts";
+import { keptFrom, keptText, type RequestHead } from "./headers.ts";
+import { type KeyringSource, keyringsFrom } from "./keyring-provider.ts";
+import { type Claims, covering, type Grant, type Key, type SourceKey } from "./keys.ts";
+import type { SecretRules } from "./secret.ts";
 import type {
   Circumstances,
-  Claim,
+  ConnectDeps,
   ConnectedSource,
+  Match,
   Reading,
   Refusal,
-  RequestParts,
   SourceAnswer,
   SourceEvents,
+  Wanted,
   WebhookSource,
 } from "./source.ts";
 
-export type { EventFilter, Kept };
-
-/** What stands before the body of a request. */
-export interface RequestHead extends Kept {
-  /** The query of the URL as it came, without the question mark. Empty if there is none. */
-  readonly query: string;
-}
-
-/** The key that signed a delivery, and the time that is signed, epoch milliseconds; null if none is. Or why it was not verified. */
-export type Verdict =
-  | { readonly ok: true; readonly key: Key; readonly signedAt: number | null }
-  /** A word for logs and counters, such as `signature_mismatch`. */
-  | { readonly ok: false; readonly code: string };
-
-/** An event, or a word that says why the body is not one, such as `invalid_json`. */
-export type Parsed<Event> =
-  | { readonly ok: true; readonly event: Event }
-  | { readonly ok: false; readonly code: string };
-
-/** What the inbox shows of an event. */
-export interface Description {
-  /** 1 to 512 characters. */
-  readonly type: string;
-  /** An id to search by. It takes no part in the identity. */
-  readonly reference?: string | undefined;
-  /** When it happened, epoch milliseconds. Default: when it was signed or accepted. */
-  readonly occurredAt?: number | undefined;
-}
-
-/**
- * One provider's way to sign, write and name its events. Every function is synchronous and pure; `identify` alone may return a random text, where
- * each delivery is a new event. `parse`, `identify` and `describe` see only the headers in `keep`, from the first delivery on, because after a
- * restart there is nothing else.
- *
- * Before the signature is verified an exception is answered with 500. After it, the body is quarantined (`source_failed`), and replayed once
- * the code is fixed.
- */
-export interface SourceDefinition<Event extends object> {
-  /** The name of this kind of source, recorded in the inbox: `[a-z][a-z0-9-]{0,31}`. */
-  readonly preset: string;
-  /** Bytes of a body at most. 1,024 to 33,554,432 (32 MiB). Default 1,048,576 (1 MiB). */
-  readonly maxBodyBytes?: number;
-  /** How long the provider waits for an answer, milliseconds: 1,000 to 60,000. Default 10,000. With `ack: "handled"` it bounds the wait. */
-  readonly answerMs?: number;
-  /** How long after an event its provider may send it again, milliseconds: 0 (never) to 30 days. Identities are kept for a day more. */
-  readonly lastRetryMs: number;
-  /** How old or how far ahead a signed time may be, milliseconds. Default 300,000 both ways. Unused if no time is signed. */
-  readonly toleranceMs?: { readonly past: number; readonly future: number };
-  /**
-   * Lower-case names of headers that are stored next to the body, each cut after 1,024 characters. `:query` names the query of the URL, which is
-   * cut after 8,192. Default: none.
-   */
-  readonly keep?: readonly string[];
-  /**
-   * Paths of the fields that logs, error messages and viewers may show, such as `data.object.id`: name ids, types, states and times, and nothing
-   * that a person wrote. A path passes through lists. Each is shown only as a number, true, false, null, or a text of up to 255 letters,
-   * digits and `_ . : / + -`. At most 100. Default: none. The type, the reference, the lane, and an identity that is not a digest are shown
-   * in any case.
-   */
-  readonly shows?: readonly string[];
-  /**
-   * The headers that prove a delivery, as alternatives of lower-case names, such as `[["x-signature", "x-timestamp"]]`. A request that has all
-   * headers of none of them gets 401 (`missing_signature`), and its body is not read. Default: every body is read before `verify` decides.
-   */
-  readonly signedBy?: readonly (readonly string[])[];
-  /** The bytes of a key from the text of a secret. Default: its UTF-8 bytes. Throws for what is not a key. */
-  key?(text: string): Uint8Array;
-  /**
-   * Finds the key that signed the body. The age of the signed time is checked afterwards; `checkAge` does it before the cost of an HMAC. For a
-   * large body it is called several times, each with some of the keys.
-   */
-  verify(head: RequestHead, body: Uint8Array, keys: readonly Key[], circumstances: VerifyCircumstances): Verdict;
-  parse(body: Uint8Array, kept: Kept): Parsed<Event>;
-  /**
-   * What makes two deliveries the same event: 1 to 512 characters. From signed bytes only: who could change it could suppress an event, or
-   * have it handled twice.
-   *
-   * @param digest - the hex SHA-256 of the body
-   */
-  identify(event: Event, kept: Kept, digest: () => string): string;
-  describe(event: Event, kept: Kept): Description;
-  /**
-   * Which lane an event belongs to, 1 to 512 characters; null if it is by itself. From signed bytes only. The events of a lane are passed to
-   * handlers one at a time: by `position` if there is one, otherwise in the order of arrival. Default: each event is by itself.
-   *
-   * An id that is unique only within an account or a shop needs that owner in the name: `JSON.stringify([owner, id])`. Otherwise the events of
-   * one owner are late, or wait, because of another's.
-   */
-  lane?(event: Event, kept: Kept): string | null;
-  /**
-   * The event's place among those of its lane, a whole number from 0 to 9,000,000,000,000: lower ones are handled first. One that comes after
-   * a higher one was passed to a handler goes to `onLate` only. Null if it has none: then it is by itself.
-   */
-  position?(event: Event, kept: Kept): number | null;
-  /**
-   * What a position can be compared with. `"rank"` (default): with others of this definition's own `lane`, such as the version of one object.
-   * With the option `lane` events are then in the order of arrival. `"time"`: with any other, because it says when the event happened.
-   */
-  readonly positionIs?: "time" | "rank";
-  /** The answer to what was accepted. Default: 200 with the outcome as JSON. */
-  readonly accepted?: SourceAnswer;
-  /**
-   * Answers an event that asks for an answer and is not stored, such as Slack's `url_verification`. Its signature matches. Null for all others.
-   *
-   * @param key - the key that signed it
-   */
-  handshake?(event: Event, kept: Kept, key: Key): SourceAnswer | null;
-  /**
-   * Answers a GET, such as the one with Meta's `hub.challenge`. No signature covers it: compare the secret in its query with `isSameSecret()`.
-   * Null for one that does not prove who asks: it gets 401. Default: a GET gets 405.
-   */
-  challenge?(head: RequestHead, keys: readonly Key[]): SourceAnswer | null;
-}
-
-/** What `verify` needs to judge a signed time. */
-export interface VerifyCircumstances {
-  /** Epoch milliseconds. */
-  readonly now: number;
-  /** Why a signed time (epoch milliseconds) is too old or too far ahead; null if it is neither. */
-  checkAge(signedAt: number): "timestamp_too_old" | "timestamp_in_future" | null;
-}
-
-/**
- * The options of every source.
- *
- * @typeParam Event - what handlers receive
- */
-export interface SourceOptions<Event extends object = never> {
-  /** The secret as the provider shows it, a set of secrets, or a function that reads them. */
-  readonly secrets: SourceKeyring | SourceKeyringProvider;
-  /** Bytes of a body at most. 1,024 to 33,554,432 (32 MiB). Default: what the provider sends. */
-  readonly maxBodyBytes?: number;
-  /** How old or how far ahead a signed time may be. Milliseconds, 1 to 86,400,000. Default 300,000 both ways. */
-  readonly toleranceMs?: { readonly past?: number; readonly future?: number };
-  /**
-   * Which events share a lane, and are handled one at a time and in order: a function that names the lane of an event, or returns null for an
-   * event by itself. Null: all events are by themselves. Default: as the source says. **An event that fails holds all later ones of its lane
-   * until it succeeds or is a dead letter, for hours.** So name what must be in order, such as one object, and not a customer or a shop. An id
-   * that is unique only within an account needs that account in the name.
-   *
-   * The order is that of the source's positions if they are times, as those of Stripe and Shopify, and otherwise the order of arrival.
-   */
-  readonly lane?: ((event: Event, kept: Kept) => string | null) | null;
-  /**
-   * How long events are held back so that one of a lower position can come first, milliseconds: 0 to 60,000. Default 0. More makes fewer
-   * events late. It needs lanes by position, and excludes `ack: "handled"`.
-   */
-  readonly holdBackMs?: number;
-  /** Returns false for an event that is not wanted: it is answered with 200, and never handled. Default: all are wanted. */
-  readonly filter?: EventFilter<Event>;
-}
-
-/**
- * The events of a source whose types are open: any text may come. A misspelt type in `on()` cannot be refused.
- *
- * @typeParam Late - what `onLate()` receives; `never` for a source without positions
- */
-export interface OpenEvents<
-  Event extends object,
-  ByType extends object = Readonly<Record<string, Event>>,
-  Late extends object = never,
-> extends SourceEvents {
-  readonly byType: ByType;
-  readonly any: Event;
-  readonly unknown: Event;
-  readonly late: Late;
-  readonly ref: never;
-}
-
-const SOURCE_OPTIONS = [
+const COMMON_OPTIONS = [
   "secrets",
   "maxBodyBytes",
   "toleranceMs",
-  "lane",
-  "holdBackMs",
   "filter",
 ] as const satisfies readonly (keyof SourceOptions)[];
+const LANE_OPTIONS = ["lane", "position", "holdBackMs"] as const satisfies readonly (keyof SourceOptions)[];
 const LONGEST_HOLD_BACK_MS = 60_000;
-const HIGHEST_POSITION = 9_000_000_000_000;
-const KIB = 1024;
-const DAY_MS = 86_400_000;
-const NAME = /^[a-z][a-z0-9-]{0,31}$/;
-const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
-const MOST_SHOWN = 100;
-/** A kept header is stored with each event. */
-const LONGEST_HEADER = 1_024;
-/** Names the query of the URL in the list `keep`. No header has a colon in its name. */
-export const QUERY = ":query";
-/** Characters. */
-export const LONGEST_QUERY = 8_192;
+/** A provider's last retry may come a little later than it says. */
+const RETRY_MARGIN_MS = 4 * 60_000;
 
 /**
  * Makes a source from its definition: a function that takes the secrets.
@@ -237,7 +60,7 @@ export const LONGEST_QUERY = 8_192;
  * @throws SetupError for a wrong definition; the function throws it for a wrong option
  *
  * @example
- * const acme = defineSource<AcmeEvent>({ preset: "acme", lastRetryMs: 3_600_000, verify, parse, identify, describe });
+ * const acme = defineSource<AcmeEvent>({ preset: "acme", lastRetryMs: 3_600_000, verify, parse, place });
  * const receiver = createReceiver({ source: acme({ secrets }), store });
  */
 export function defineSource<Event extends object, ByType extends object = Readonly<Record<string, Event>>>(
@@ -247,20 +70,31 @@ export function defineSource<Event extends object, ByType extends object = Reado
   return (options) => sourceOf<Event, OpenEvents<Event, ByType, Event>>(definition, options);
 }
 
-/**
- * @param others - names of the preset's own options, for the message about an unknown one
- * @throws SetupError for a wrong option
- */
+/** What a preset adds to a definition. */
+export interface PresetParts {
+  /** Names of its own options, for the message about an unknown one. */
+  readonly options?: readonly string[];
+  /** Where its keys come from. Default: a keyring, or a function. */
+  keyrings?(rules: SecretRules, deps: ConnectDeps): KeyringSource;
+  /** As `ConnectedSource.lookUp`. */
+  lookUp?(ref: unknown, entry: string): readonly Wanted[];
+  /** What `verify` would refuse by the headers alone: then neither secrets nor body are read. Null if they may be right. */
+  refuse?(head: RequestHead, circumstances: VerifyCircumstances): Refusal | null;
+}
+
+/** @throws SetupError for a wrong option */
 export function sourceOf<Event extends object, Events extends SourceEvents>(
   given: SourceDefinition<Event>,
   options: SourceOptions<Event>,
-  others: readonly string[] = [],
+  parts: PresetParts = {},
 ): WebhookSource<Events> {
   const { preset } = given;
-  refuseUnknownOptions(preset, options, [...SOURCE_OPTIONS, ...others]);
+  const lanes = given.order === "sequence" ? [] : LANE_OPTIONS;
+  refuseUnknownOptions(preset, options, [...new Set([...COMMON_OPTIONS, ...lanes, ...(parts.options ?? [])])]);
   const { secrets } = options;
+  if (secrets === undefined && !isBuilding()) throw noSecrets();
   const filter = functionOption("filter", options.filter);
-  const definition = { ...given, ...laneOption(given, options) };
+  const definition = laned(given, options);
   const maxBodyBytes = numberOption("maxBodyBytes", options.maxBodyBytes, definition.maxBodyBytes ?? KIB * KIB, {
     min: KIB,
     max: 32 * KIB * KIB,
@@ -270,157 +104,229 @@ export function sourceOf<Event extends object, Events extends SourceEvents>(
   const holdBackMs = holdBackOption(definition, options);
   return {
     preset,
-    firstSequence: null,
     replayMs: Math.max(tolerance.past + tolerance.future, definition.lastRetryMs),
-    connect: (entry, deps) =>
-      connect({ definition, secrets, maxBodyBytes, tolerance, holdBackMs, filter, entry }, deps),
+    connect(entry, deps) {
+      const keyrings = parts.keyrings ?? ((rules, given) => keyringsFrom(secrets, rules, given));
+      return connect({ definition, keyrings, maxBodyBytes, tolerance, holdBackMs, filter, entry, parts }, deps);
+    },
   };
 }
 
+function noSecrets(): SetupError {
+  const message = 'Option "secrets" is missing: pass the webhook signing secret.';
+  return new SetupError("invalid_secret", message, { fields: { option: "secrets" } });
+}
+
 /** A definition with the lanes that the application wants. */
-type Laned<Event extends object> = Omit<SourceDefinition<Event>, "lane" | "position"> & Lanes<Event>;
+type Laned<Event extends object> = Omit<SourceDefinition<Event>, "order"> & {
+  /** Null: all events are by themselves. */
+  readonly order: LaneOrder | null;
+};
 
-interface Lanes<Event extends object> {
-  readonly lane: NonNullable<SourceDefinition<Event>["lane"]> | null;
-  readonly position: SourceDefinition<Event>["position"] | undefined;
-}
-
-function laneOption<Event extends object>(
-  { lane: own, position, positionIs }: SourceDefinition<Event>,
-  { lane }: SourceOptions<Event>,
-): Lanes<Event> {
-  if (lane === undefined) return { lane: own ?? null, position };
-  if (lane === null) return { lane, position: undefined };
+function laned<Event extends object>(
+  definition: SourceDefinition<Event>,
+  { lane, position }: SourceOptions<Event>,
+): Laned<Event> {
+  const { order = "arrival", atIs } = definition;
+  functionOption("position", position);
+  if (lane === null || (lane === undefined && position === undefined)) {
+    if (position !== undefined)
+      throw invalidOption("position", "has no effect with lane: null. Leave one of them out", position);
+    return { ...definition, order: lane === null ? null : order };
+  }
   functionOption("lane", lane);
+  if (lane === undefined && definition.order === undefined)
+    throw invalidOption("position", `needs the option "lane": ${definition.preset} has no lanes of its own`, position);
+  const place: Laned<Event>["place"] = (event, part, kept) => {
+    const own = definition.place(event, part, kept);
+    return {
+      ...own,
+      lane: lane === undefined ? own.lane : lane(event, kept),
+      at: position === undefined ? own.at : position(event, kept),
+    };
+  };
   // A rank of one object says nothing about another one's.
-  return { lane, position: positionIs === "time" ? position : undefined };
-}
-
-/** Whether an event can come after one of a higher position. */
-function isByPosition<Event extends object>({ lane, position }: Laned<Event>): boolean {
-  return lane !== null && position !== undefined;
+  const isComparable = position !== undefined || (order === "position" && atIs === "time");
+  return { ...definition, place, order: isComparable ? "position" : "arrival" };
 }
 
 function holdBackOption<Event extends object>(definition: Laned<Event>, { holdBackMs }: SourceOptions<Event>): number {
   const ms = numberOption("holdBackMs", holdBackMs, 0, { min: 0, max: LONGEST_HOLD_BACK_MS, unit: "ms" });
-  if (ms === 0 || isByPosition(definition)) return ms;
+  if (ms === 0 || definition.order === "position") return ms;
   const rule = `has no effect: events of ${definition.preset} are not in order by position here. Leave it out`;
   throw invalidOption("holdBackMs", rule, holdBackMs);
 }
 
-type Tolerance = Readonly<Record<"past" | "future", number>>;
+/** How old and how far ahead a signed time may be, milliseconds. */
+export type Tolerance = Readonly<Record<"past" | "future", number>>;
 
 interface Parts<Event extends object> {
   readonly definition: Laned<Event>;
-  readonly secrets: SourceOptions["secrets"];
+  readonly keyrings: NonNullable<PresetParts["keyrings"]>;
   readonly holdBackMs: number;
   readonly filter: EventFilter<Event> | undefined;
   readonly maxBodyBytes: number;
   readonly tolerance: Tolerance;
   /** The name of the entry. */
   readonly entry: string;
-}
-
-/** The headers alone decide nothing. */
-interface Claimed extends Claim {
-  readonly timestamp: null;
-  readonly head: RequestHead;
-}
-
-interface Match {
-  readonly key: SourceKey;
-  readonly signedAt: number | null;
+  readonly parts: PresetParts;
 }
 
 function connect<Event extends object>(
-  { definition, secrets, maxBodyBytes, tolerance, holdBackMs, filter, entry }: Parts<Event>,
-  deps: KeyringSourceDeps,
-): ConnectedSource<SourceKeys, Claimed, Match> {
-  if (secrets === undefined)
-    throw new SetupError("invalid_secret", `Option "secrets" of ${definition.preset} is missing.`);
-  // One secret for all: then a tenant is only a name, which anyone could change to have an event handled twice.
-  const hasTenants = typeof secrets === "function";
+  { definition, keyrings, maxBodyBytes, tolerance, holdBackMs, filter, entry, parts }: Parts<Event>,
+  deps: ConnectDeps,
+): ConnectedSource {
+  const { kinds = [], order } = definition;
   const refuses = refusalOf(filter, entry, deps);
-  const decode = definition.key?.bind(definition) ?? ((text: string) => Buffer.from(text));
-  const checkAge = (signedAt: number, exactly: number) => {
-    // Times in whole seconds are compared in whole seconds, as providers' own libraries do.
-    const now = signedAt % 1000 === 0 ? Math.floor(exactly / 1000) * 1000 : exactly;
-    if (now - signedAt > tolerance.past) return "timestamp_too_old";
-    return signedAt - now > tolerance.future ? "timestamp_in_future" : null;
+  const rules: SecretRules = {
+    kinds,
+    leastBytes: definition.leastKeyBytes ?? 1,
+    mayBeUnsigned: deps.onlySigned !== true,
+    decode: definition.key?.bind(definition) ?? ((text: string) => Buffer.from(text)),
   };
+  const { lookUp } = parts;
   return {
-    preset: definition.preset,
-    shows: definition.shows ?? [],
-    isService: false,
-    types: { known: null, order: isByPosition(definition) ? "position" : null, holdBackMs },
+    ...storedReader(definition, entry, holdBackMs),
+    types: { known: definition.types ?? null, order: order === "arrival" ? null : order, holdBackMs },
     maxBodyBytes,
     answerMs: definition.answerMs ?? 10_000,
-    keyrings: sourceKeyrings(secrets, decode, deps),
+    keyrings: keyrings(rules, deps),
+    hasKinds: kinds.length > 0,
     accepted: definition.accepted ?? null,
-    check(request): Claimed | Refusal {
-      const head = new Head(request);
-      return isProven(definition, head) ? { ok: true, timestamp: null, head } : UNPROVEN;
+    ...(lookUp !== undefined && { lookUp: (ref: unknown) => lookUp(ref, entry) }),
+    refuse(head, keys): Refusal | null {
+      const now = deps.clock.now();
+      const refused =
+        keys === null ? parts.refuse?.(head, { now, checkAge: (at) => checkAge(at, now, tolerance) }) : null;
+      if (refused) return refused;
+      if (isProven(definition, head)) return null;
+      const mayBeUnsigned = keys === null ? kinds.length > 0 : keys.keys.some(({ isUnsigned }) => isUnsigned);
+      return mayBeUnsigned ? null : UNPROVEN;
     },
-    refuse: () => null,
-    match({ head }, body, { keys }, now): Match | Refusal | null {
+    match(head, body, keys, now): Match | Refusal | null {
       const live = liveAt(keys, now);
-      const verdict = verdictOf(definition, head, body, live, {
-        now,
-        checkAge: (signedAt) => checkAge(signedAt, now),
-      });
+      const check = (signedAt: number) => checkAge(signedAt, now, tolerance);
+      const verdict = verdictOf(definition, head, body, live, { now, checkAge: check });
       if (!verdict.ok) return verdict.code === "signature_mismatch" ? null : { ok: false, code: codeOf(verdict.code) };
-      const { signedAt } = verdict;
+      const { signedAt, proven } = verdict;
       const key = live.find((each) => each === verdict.key);
       if (key === undefined) throw broken("verify", definition.preset, "returned a key that it was not given");
       if (signedAt !== null && !isEpochMs(signedAt))
         throw broken("verify", definition.preset, "returned a signedAt that is not epoch milliseconds or null");
-      const expired = signedAt === null ? null : checkAge(signedAt, now);
-      return expired === null ? { key, signedAt } : { ok: false, code: expired };
+      const expired = signedAt === null ? null : check(signedAt);
+      if (expired !== null) return { ok: false, code: expired };
+      return { ok: true, key, signedAt, ...(proven !== undefined && { proven }) };
     },
     ...(definition.challenge !== undefined && {
-      challenge: (request: RequestParts, { keys }: SourceKeys) =>
-        challengeAnswer(definition, new Head(request), liveAt(keys, deps.clock.now())),
+      challenge: (head: RequestHead, keys: readonly SourceKey[]) =>
+        challengeAnswer(definition, head, liveAt(keys, deps.clock.now())),
     }),
-    read({ head }, { key, signedAt }, body, circumstances): Reading {
-      const owner = { source: entry, tenant: (hasTenants ? circumstances.tenant : null) ?? null };
+    read(head, { key, signedAt, proven }, body, { now, trace }: Circumstances): Reading | null {
       // Only what is stored, so that a first delivery reads like one after a restart.
-      const kept = keptFrom(keptText(definition, head));
-      const { now, trace } = circumstances;
-      const read = readBody(definition, owner, body, kept, { signedAt, now, trace, holdBackMs, key });
-      if (read.kind === "event") {
-        const { event, stored } = read;
-        const toStore = () => (refuses?.(event, kept) ? filtered(stored) : stored);
-        return { kind: "event", slot: key.slot, event, toStore };
-      }
+      const kept = keptText(definition.keep ?? [], head, proven);
+      const grantFor = (claims: Claims) => covering(key.grants, claims, now);
+      const read = readBody(definition, entry, body, kept, { signedAt, now, trace, holdBackMs, key, grantFor });
+      if (read.kind === "uncovered") return null;
       if (read.kind === "handshake") return { kind: "handshake", slot: key.slot, answer: read.answer };
-      const quarantine: NewQuarantine = {
-        reason: read.code,
-        slot: key.slot,
-        signer: `${entry}:${key.signer}`,
-        ...owner,
-        scope: "any",
-        signedAt: signedAt ?? now,
-        digest: hash("sha256", Buffer.concat([Buffer.from(JSON.stringify(owner)), body]), "buffer"),
-        raw: body,
-        trace,
-        head: kept.text ?? undefined,
-        untimed: signedAt === null ? true : undefined,
-      };
-      return { kind: "no_event", quarantine };
-    },
-    reread: ({ raw, head }: StoredBody) => (raw === null ? null : eventIn(definition, raw, head)),
-    release(row: QuarantineRecord): Released {
-      const { raw, head, trace, source, tenant } = row;
-      if (raw === null) return { ok: false, reason: "body_pruned" };
-      const signedAt = row.untimed ? null : row.signedAt;
-      const circumstances = { signedAt, now: row.signedAt, trace, holdBackMs, key: null };
-      const read = readBody(definition, { source, tenant }, raw, keptFrom(head), circumstances);
-      if (read.kind === "event") return { ok: true, event: read.stored };
-      const code = read.kind === "no_event" ? read.code : FAILED.code;
-      const message = `The body is still not an event for the source "${entry}" (${code}).`;
-      return { ok: false, reason: "invalid_event", message };
+      if (read.kind === "event") {
+        const { event, stored, grant, isOfKey } = read;
+        const toStore = () => (refuses?.(event, keptFrom(kept)) ? filtered(stored) : stored);
+        return { kind: "event", slot: grant.slot, event, isOfKey, toStore };
+      }
+      const grant = grantFor({});
+      if (grant === null) return null;
+      const signed = { key, grant, now, signedAt, trace, kept };
+      return { kind: "no_event", quarantine: quarantineOf(entry, body, read.code, signed) };
     },
   };
+}
+
+/** A correctly signed body, with what to keep of its delivery. */
+interface Signed extends Circumstances {
+  readonly key: SourceKey;
+  readonly grant: Grant;
+  readonly signedAt: number | null;
+  readonly kept: string | null;
+}
+
+function quarantineOf(
+  source: string,
+  raw: Uint8Array,
+  reason: string,
+  { key, grant, now, signedAt, trace, kept }: Signed,
+): NewQuarantine {
+  const { tenant } = grant;
+  const kinds = kindsOf(key.grants.filter((each) => each.validUntil > now && each.tenant === tenant));
+  // A body that another secret signed before must not take the place of one that this secret may vouch for.
+  const whose = Buffer.from(JSON.stringify([source, tenant, kinds]));
+  return {
+    reason,
+    slot: grant.slot,
+    signer: `${source}:${key.signer}`,
+    source,
+    tenant,
+    kinds,
+    signedAt: signedAt ?? now,
+    digest: sha256(Buffer.concat([whose, raw])),
+    raw,
+    trace,
+    head: kept ?? undefined,
+    untimed: signedAt === null ? true : undefined,
+  };
+}
+
+/** The kinds of events that grants cover together. Empty: all. */
+function kindsOf(grants: readonly Grant[]): readonly string[] {
+  const kinds = grants.map(({ kind }) => kind);
+  return kinds.includes(null) ? [] : [...new Set(kinds.filter((kind) => kind !== null))].sort();
+}
+
+/** The grants under which a quarantined body was kept. */
+function grantsOf({ slot, tenant, kinds }: QuarantineRecord): readonly Grant[] {
+  const place = { slot: slot as Grant["slot"], index: 0, tenant, validUntil: Number.POSITIVE_INFINITY };
+  return kinds.length === 0 ? [{ ...place, kind: null }] : kinds.map((kind) => ({ ...place, kind }));
+}
+
+/** Reads what a source stored, without secrets. */
+export function storedReader<Event extends object>(
+  definition: Laned<Event>,
+  entry: string,
+  holdBackMs: number,
+): StoredReader {
+  return {
+    preset: definition.preset,
+    shows: definition.shows ?? [],
+    sequence: definition.order === "sequence" ? sequenceRules(definition) : null,
+    reread: ({ raw, head }: StoredBody) => (raw === null ? null : eventIn(definition, raw, head)),
+    release(row: QuarantineRecord): Released {
+      const { raw, head, trace, source } = row;
+      if (raw === null) return { ok: false, reason: "body_pruned" };
+      const grants = grantsOf(row);
+      const read = readBody(definition, source, raw, head, {
+        signedAt: row.untimed ? null : row.signedAt,
+        now: row.signedAt,
+        trace,
+        holdBackMs,
+        key: null,
+        grantFor: (claims) => covering(grants, claims, row.signedAt),
+      });
+      if (read.kind === "event") return { ok: true, event: read.stored };
+      if (read.kind === "uncovered") return invalidEvent(UNCOVERED);
+      const code = read.kind === "no_event" ? read.code : FAILED.code;
+      return invalidEvent(`The body is still not an event for the source "${entry}" (${code}).`);
+    },
+  };
+}
+
+const UNCOVERED =
+  "The secret that signed this body does not cover the event in it: it is for another tenant or kind of events.";
+
+function invalidEvent(message: string): Released {
+  return { ok: false, reason: "invalid_event", message };
+}
+
+function sequenceRules<Event extends object>({ firstSequence = 1, lastRetryMs }: Laned<Event>): SequenceRules {
+  return { firstSequence, lastRetryMs: lastRetryMs + RETRY_MARGIN_MS };
 }
 
 const UNPROVEN: Refusal = { ok: false, code: "missing_signature" };
@@ -431,7 +337,19 @@ function isProven({ signedBy }: Pick<SourceDefinition<object>, "signedBy">, head
 }
 
 function liveAt(keys: readonly SourceKey[], now: number): readonly SourceKey[] {
-  return keys.filter(({ validUntil }) => validUntil > now);
+  return keys.every(({ validUntil }) => validUntil > now) ? keys : keys.filter(({ validUntil }) => validUntil > now);
+}
+
+/** Why a signed time is too old or too far ahead; null if it is neither. All in milliseconds. */
+export function checkAge(
+  signedAt: number,
+  exactly: number,
+  tolerance: Tolerance,
+): "timestamp_too_old" | "timestamp_in_future" | null {
+  // Times in whole seconds are compared in whole seconds, as providers' own libraries do.
+  const now = signedAt % 1000 === 0 ? Math.floor(exactly / 1000) * 1000 : exactly;
+  if (now - signedAt > tolerance.past) return "timestamp_too_old";
+  return signedAt - now > tolerance.future ? "timestamp_in_future" : null;
 }
 
 /** The event in a stored body. Null if the definition cannot read it now: it stays as a dead letter, and is replayed once the code is fixed. */
@@ -445,83 +363,102 @@ function eventIn<Event extends object>(definition: Laned<Event>, raw: Uint8Array
 }
 
 type Read<Event extends object> =
-  | { readonly kind: "event"; readonly event: Event; readonly stored: NewEvent }
+  | {
+      readonly kind: "event";
+      readonly event: Event;
+      readonly stored: NewEvent;
+      readonly grant: Grant;
+      readonly isOfKey: boolean;
+    }
   | { readonly kind: "no_event"; readonly code: string }
+  /** The key does not cover it. */
+  | { readonly kind: "uncovered" }
   | { readonly kind: "handshake"; readonly answer: SourceAnswer };
+
+interface ReadCircumstances extends Circumstances {
+  /** Null if none is. */
+  readonly signedAt: number | null;
+  readonly holdBackMs: number;
+  /** The key that signed it. Null for a body that is replayed from the quarantine: nobody waits for an answer. */
+  readonly key: Key | null;
+  grantFor(claims: Claims): Grant | null;
+}
 
 /** Parses and places a body whose signature matches. Never throws. */
 function readBody<Event extends object>(
   definition: Laned<Event>,
-  owner: Owner,
+  source: string,
   body: Uint8Array,
-  kept: Kept & { readonly text: string | null },
-  { signedAt, now, trace, holdBackMs, key }: ReadCircumstances,
+  head: string | null,
+  { signedAt, now, trace, holdBackMs, key, grantFor }: ReadCircumstances,
 ): Read<Event> {
   try {
+    const kept = keptFrom(head);
     const parsed = definition.parse(body, kept);
     if (!parsed.ok) return { kind: "no_event", code: codeOf(parsed.code) };
     const { event } = parsed;
     const answer = key === null ? null : (definition.handshake?.(event, kept, key) ?? null);
     if (answer !== null) return isAnswer(answer) ? { kind: "handshake", answer } : FAILED;
     const digest = sha256(body);
-    const ownId = definition.identify(event, kept, () => digest.toString("hex"));
-    const { type, reference, occurredAt } = definition.describe(event, kept);
-    const texts = [ownId, type, ...(owner.tenant === null ? [] : [owner.tenant])];
-    if (typeof event !== "object" || event === null || !texts.every(isIdText)) return FAILED;
-    const place = placeOf(definition, event, kept);
-    if (place === null) return FAILED;
-    const { name, order, sequence } = place;
+    const place = definition.place(event, { bytes: body, digest: () => digest.toString("hex") }, kept);
+    const grant = grantFor(place);
+    if (grant === null) return { kind: "uncovered" };
+    const tenant = place.tenant ?? grant.tenant;
+    const located =
+      typeof event === "object" && event !== null ? locate(place, { source, tenant }, definition.order) : null;
+    if (located === null || !isIdText(place.type)) return FAILED;
+    const { occurredAt, reference, about } = place;
+    const { order } = located.lane;
     const at = signedAt ?? now;
+    // A lane of several events without a sequence has neither a reference nor a person of its own.
+    const isOne = order === null || order === "sequence";
     const stored: NewEvent = {
-      lane: { ...owner, name, order },
-      ownId,
-      sequence,
-      eventType: type,
+      ...located,
+      eventType: place.type,
       occurredAt: Number.isSafeInteger(occurredAt) ? (occurredAt as number) : at,
       signedAt: at,
-      gapWaitMs: order === "position" ? holdBackMs : 0,
+      gapWaitMs: order === "position" ? holdBackMs : order === "sequence" ? gapWaitOf(definition, event) : 0,
       digest,
       raw: body,
       trace,
-      peer: null,
-      // A lane of several events has no reference of its own.
-      externalReference: order === null && isIdText(reference) ? reference : null,
-      head: kept.text ?? undefined,
+      peer: isOne && typeof about === "string" ? about : null,
+      externalReference: isOne && isIdText(reference) ? reference : null,
+      head: head ?? undefined,
       untimed: signedAt === null ? true : undefined,
-      isSame: (other, head) => isDeepStrictEqual(eventIn(definition, other, head), event),
+      isSame: (other, otherHead) => isDeepStrictEqual(eventIn(definition, other, otherHead), event),
     };
-    return { kind: "event", event, stored };
+    return { kind: "event", event, stored, grant, isOfKey: place.tenant === undefined };
   } catch {
     return FAILED;
   }
 }
 
-interface ReadCircumstances extends Pick<Circumstances, "now" | "trace"> {
-  /** Null if none is. */
-  readonly signedAt: number | null;
-  readonly holdBackMs: number;
-  /** The key that signed it. Null for a body that is replayed from the quarantine: nobody waits for an answer. */
-  readonly key: Key | null;
+function gapWaitOf<Event extends object>(definition: Laned<Event>, event: Event): number {
+  const { gapWait, lastRetryMs } = definition;
+  if (gapWait === undefined) return Math.min(lastRetryMs + RETRY_MARGIN_MS, LONGEST_WAIT_MS);
+  return boundedWait("gapWait", gapWait.call(definition, event));
 }
 
-/** Whose a delivery is. */
-type Owner = Pick<LaneKey, "source" | "tenant">;
+/** Where the inbox keeps an event. */
+export type EventPlace = Pick<NewEvent, "lane" | "ownId" | "sequence">;
 
-type Place = Pick<LaneKey, "name" | "order"> & { readonly sequence: number };
-
-const ALONE: Place = { name: null, order: null, sequence: 0 };
-
-/** Where an event belongs. Null if the definition does not say it as it must. */
-function placeOf<Event extends object>(definition: Laned<Event>, event: Event, kept: Kept): Place | null {
-  const name = definition.lane?.(event, kept) ?? null;
-  if (name === null) return ALONE;
-  if (!isIdText(name)) return null;
-  if (definition.position === undefined) return { name, order: "arrival", sequence: 0 };
-  const position = definition.position(event, kept);
-  if (position === null) return ALONE;
-  const isValid = Number.isSafeInteger(position) && position >= 0 && position <= HIGHEST_POSITION;
-  // Without the sign of -0.
-  return isValid ? { name, order: "position", sequence: Math.abs(position) } : null;
+/** Null if a definition does not say it as it must. A tenant may be null. */
+export function locate(
+  { id, lane = null, at = null }: Pick<Place, "id" | "lane" | "at">,
+  owner: Pick<LaneKey, "source" | "tenant">,
+  order: LaneOrder | null,
+): EventPlace | null {
+  if (owner.tenant !== null && !isIdText(owner.tenant)) return null;
+  const hasPlace = lane !== null && order !== null && (order === "arrival" || at !== null);
+  if (!hasPlace) return isIdText(id) ? { lane: { ...owner, name: null, order: null }, ownId: id, sequence: 0 } : null;
+  if (!isIdText(lane)) return null;
+  if (order === "arrival")
+    return isIdText(id) ? { lane: { ...owner, name: lane, order }, ownId: id, sequence: 0 } : null;
+  if (!Number.isSafeInteger(at) || (at as number) < 0 || (at as number) > HIGHEST[order]) return null;
+  // Adding 0 turns -0 into 0, for stores that distinguish them.
+  const place = { lane: { ...owner, name: lane, order }, sequence: (at as number) + 0 };
+  if (order === "sequence") return place;
+  return isIdText(id) ? { ...place, ownId: id } : null;
 }
 
 const FAILED = { kind: "no_event", code: "source_failed" } as const;
@@ -564,65 +501,8 @@ function challengeAnswer(
   throw broken("challenge", definition.preset, "returned what is not an answer");
 }
 
-/** What may follow `content-type:`. */
-const CONTENT_TYPE = /^[!-~][ -~]{0,127}$/;
-
-function isAnswer(value: unknown): value is SourceAnswer {
-  if (!isRecord(value)) return false;
-  const { status = 200, body = "", contentType = "text/plain" } = value;
-  const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 299;
-  const isBody = typeof body === "string" || (typeof body === "object" && body !== null);
-  return isStatus && isBody && typeof contentType === "string" && CONTENT_TYPE.test(contentType);
-}
-
-/** A class, because one is made for each delivery. */
-class Head implements RequestHead {
-  readonly #request: RequestParts;
-
-  constructor(request: RequestParts) {
-    this.#request = request;
-  }
-
-  header(name: string): string | undefined {
-    return name === QUERY ? this.query || undefined : readHeader(this.#request.headers, name);
-  }
-
-  get query(): string {
-    return queryIn(this.#request.url ?? "");
-  }
-}
-
-/** The query of a path or a URL, without the question mark. Empty if there is none. */
-export function queryIn(url: string): string {
-  const [target = ""] = url.split("#", 1);
-  const mark = target.indexOf("?");
-  return mark === -1 ? "" : target.slice(mark + 1);
-}
-
 function isEpochMs(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-function keptText({ keep = [] }: Pick<SourceDefinition<object>, "keep">, head: RequestHead): string | null {
-  const kept: [string, string][] = [];
-  for (const name of keep) {
-    const longest = name === QUERY ? LONGEST_QUERY : LONGEST_HEADER;
-    const value = head.header(name)?.slice(0, longest).toWellFormed();
-    if (value !== undefined) kept.push([name, value]);
-  }
-  return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept));
-}
-
-const NOTHING = { ...NOTHING_KEPT, text: null };
-
-function keptFrom(text: string | null): Kept & { readonly text: string | null } {
-  if (text === null) return NOTHING;
-  const kept = JSON.parse(text) as Readonly<Record<string, string>>;
-  return { text, header: (name) => (Object.hasOwn(kept, name) ? kept[name] : undefined) };
-}
-
-function isPath(value: unknown): boolean {
-  return isIdText(value) && value.split(".").every((name) => name !== "");
 }
 
 function toleranceOf(
@@ -635,57 +515,4 @@ function toleranceOf(
     past: numberOption("toleranceMs.past", given?.past, usual.past, bounds),
     future: numberOption("toleranceMs.future", given?.future, usual.future, bounds),
   };
-}
-
-/** @throws SetupError */
-export function checkEntryName(option: string, name: string): void {
-  if (NAME.test(name)) return;
-  throw invalidOption(option, "must have a name of a lower-case letter and up to 31 letters, digits and hyphens", name);
-}
-
-/** @throws SetupError */
-export function checkDefinition<Event extends object>(definition: SourceDefinition<Event>): void {
-  const { preset, maxBodyBytes, answerMs, lastRetryMs, keep = [], shows = [], signedBy, accepted } = definition;
-  checkEntryName("preset", preset);
-  if (preset === "service")
-    throw invalidOption("preset", "is the messaging service's: give your source another", preset);
-  for (const name of ["verify", "parse", "identify", "describe"] as const) {
-    if (typeof definition[name] !== "function") throw invalidOption(name, "must be a function", definition[name]);
-  }
-  for (const name of ["key", "lane", "position", "handshake", "challenge"] as const)
-    functionOption(name, definition[name]);
-  const positionIs = choiceOption("positionIs", definition.positionIs, "rank", ["time", "rank"]);
-  if (definition.position !== undefined && definition.lane === undefined && positionIs === "rank") {
-    const rule =
-      'needs "lane", within which positions are compared, or positionIs: "time" if it says when an event happened';
-    throw invalidOption("position", rule, definition.position);
-  }
-  if (accepted !== undefined && !isAnswer(accepted)) {
-    const rule = "must be { status, body, contentType }: a status of 200 to 299, and a text or a value for JSON";
-    throw invalidOption("accepted", rule, accepted);
-  }
-  numberOption("maxBodyBytes", maxBodyBytes, KIB, { min: KIB, max: 32 * KIB * KIB, unit: "bytes" });
-  numberOption("answerMs", answerMs, 10_000, { min: 1_000, max: 60_000, unit: "ms" });
-  if (lastRetryMs === undefined)
-    throw invalidOption("lastRetryMs", "must be given: 0 if the provider never sends again", lastRetryMs);
-  numberOption("lastRetryMs", lastRetryMs, 0, { min: 0, max: 30 * DAY_MS, unit: "ms" });
-  if (signedBy !== undefined) checkSignedBy(signedBy);
-  for (const name of keep) {
-    if (name !== QUERY && !HEADER_NAME.test(name))
-      throw invalidOption("keep", 'must hold lower-case names of headers, or ":query"', name);
-  }
-  const isPaths = Array.isArray(shows) && shows.length <= MOST_SHOWN && shows.every(isPath);
-  if (!isPaths)
-    throw invalidOption("shows", `must be a list of up to ${MOST_SHOWN} paths of fields, such as "data.id"`, shows);
-}
-
-/** An empty list would refuse every request, and an empty alternative none. */
-function checkSignedBy(signedBy: unknown): void {
-  const isNames = (names: unknown) =>
-    Array.isArray(names) &&
-    names.length > 0 &&
-    names.every((name) => typeof name === "string" && HEADER_NAME.test(name));
-  if (Array.isArray(signedBy) && signedBy.length > 0 && signedBy.every(isNames)) return;
-  const rule = 'must hold lists of lower-case names of headers, such as [["x-signature", "x-timestamp"]]';
-  throw invalidOption("signedBy", rule, signedBy);
 }

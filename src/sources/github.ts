@@ -1,14 +1,7 @@
 /** GitHub's webhooks. */
 import { choiceOption } from "../internal/options.ts";
-import {
-  type Kept,
-  type OpenEvents,
-  type Parsed,
-  type SourceDefinition,
-  type SourceOptions,
-  sourceOf,
-  type Verdict,
-} from "./define-source.ts";
+import { sourceOf } from "./define-source.ts";
+import type { OpenEvents, Parsed, SourceDefinition, SourceOptions, Verdict } from "./definition.ts";
 import { MALFORMED, parseObject, signatureBytes, signedBy } from "./signatures.ts";
 import type { WebhookSource } from "./source.ts";
 
@@ -65,12 +58,11 @@ const definitionFor = (repeats: "body" | "id"): SourceDefinition<GitHubEvent> =>
     return signedBy(keys, signature, "sha256", [body], null);
   },
   parse: parsePayload,
-  identify(event, kept, digest) {
-    const id = kept.header(DELIVERY);
-    if (repeats === "id" && id !== undefined) return `id:${id}`;
-    return isWithoutIdAndTime(event) && id !== undefined ? `${digest()}:${id}` : digest();
+  place(event, { digest }, kept) {
+    const delivery = kept.header(DELIVERY);
+    const id = repeats === "id" && delivery !== undefined ? `id:${delivery}` : bodyId(event, digest(), delivery);
+    return { type: kept.header(TYPE) ?? "unknown", id, reference: delivery };
   },
-  describe: (_event, kept: Kept) => ({ type: kept.header(TYPE) ?? "unknown", reference: kept.header(DELIVERY) }),
 });
 
 /**
@@ -90,7 +82,7 @@ export function github<ByType extends object = Readonly<Record<string, GitHubEve
   const { repeats, ...rest } = options;
   const definition = definitionFor(choiceOption("repeats", repeats, "body", ["body", "id"]));
   // The application's type describes what the definition reads.
-  return sourceOf(definition, rest as unknown as SourceOptions<GitHubEvent>, ["repeats"]);
+  return sourceOf(definition, rest as unknown as SourceOptions<GitHubEvent>, { options: ["repeats"] });
 }
 
 /** JSON, or a form with the JSON in its field `payload`. */
@@ -112,6 +104,10 @@ const TIMELESS: readonly (readonly string[])[] = [
   ["membership", "organization"],
   ["blocked_user"],
 ];
+
+function bodyId(event: GitHubEvent, digest: string, delivery: string | undefined): string {
+  return isWithoutIdAndTime(event) && delivery !== undefined ? `${digest}:${delivery}` : digest;
+}
 
 /** The header with the type is not signed, so the fields decide. */
 function isWithoutIdAndTime(event: GitHubEvent): boolean {

@@ -1,4 +1,4 @@
-/** Reads one header of a request, whatever form its headers have. */
+/** What a source sees of a request besides its body: the request as it came, and the part that is kept. */
 
 /** Headers of fetch, or a record such as that of `http.IncomingMessage`, whose names may be in any case. */
 export type HeaderSource =
@@ -40,13 +40,108 @@ function joined(value: string | readonly string[] | undefined): string | undefin
   return Array.isArray(value) && value.length > 0 ? value.join(", ") : undefined;
 }
 
-/** The headers that a source keeps next to a body: those of its list, and no others. */
-export interface Kept {
-  /** The value of a header, by its lower-case name. Several values are joined with ", ". `:query` names the query of the URL. */
+/** What an adapter passes of a request, besides its body. */
+export interface RequestParts {
+  readonly headers: HeaderSource;
+  /** As it was requested: a path with its query, or a whole URL. Default: `/`. */
+  readonly url?: string | undefined;
+}
+
+/** A request as it came. Nothing in it is verified. */
+export interface RequestHead {
+  /** As requested, without the query. Behind a proxy it may differ from the one that the provider called. */
+  readonly path: string;
+  /** As it came, without the question mark. Empty if there is none. */
+  readonly query: string;
+  /** The value of a header, by its lower-case name. Several values are joined with ", ". */
   header(name: string): string | undefined;
 }
 
-export const NOTHING_KEPT: Kept = { header: () => undefined };
+/** A class, because one is made for each delivery. */
+export class Head implements RequestHead {
+  readonly #parts: RequestParts;
+
+  constructor(parts: RequestParts) {
+    this.#parts = parts;
+  }
+
+  header(name: string): string | undefined {
+    return readHeader(this.#parts.headers, name);
+  }
+
+  get path(): string {
+    const { url = "/" } = this.#parts;
+    const [target = ""] = url.split(/[?#]/, 1);
+    const begin = SCHEME.test(target) ? target.indexOf("/", target.indexOf("//") + 2) : 0;
+    return begin === -1 ? "/" : target.slice(begin);
+  }
+
+  get query(): string {
+    return queryIn(this.#parts.url ?? "");
+  }
+}
+
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
+
+/** The query of a path or a URL, without the question mark. Empty if there is none. */
+export function queryIn(url: string): string {
+  const [target = ""] = url.split("#", 1);
+  const mark = target.indexOf("?");
+  return mark === -1 ? "" : target.slice(mark + 1);
+}
+
+/**
+ * What a source keeps of a request next to the body, and nothing else: it is all that is left of the request after a restart. The headers of
+ * its list `keep`; `?name`, one parameter of the query, decoded; `:query` and `:path`, if the list names them; and `:proven`, the text outside
+ * of the body that `verify` proved.
+ */
+export interface Kept {
+  /** A header by its lower-case name, or one of the others. Undefined if it was absent, or is not in the list. */
+  header(name: string): string | undefined;
+}
+
+/** Names in a list `keep` that are not headers: no header has a colon in its name. */
+export const QUERY = ":query";
+const PATH = ":path";
+const PROVEN = ":proven";
+const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
+const PARAMETER = /^\?[!-~]{1,64}$/;
+/** Characters. Each is stored with every event. */
+const LONGEST_KEPT = 1_024;
+export const LONGEST_QUERY = 8_192;
+
+export function isHeaderName(name: unknown): boolean {
+  return typeof name === "string" && HEADER_NAME.test(name);
+}
+
+/** Whether a list `keep` may name it. */
+export function isKeptName(name: unknown): boolean {
+  return name === QUERY || name === PATH || isHeaderName(name) || (typeof name === "string" && PARAMETER.test(name));
+}
+
+/** What is stored of a request, as JSON; null for nothing. */
+export function keptText(keep: readonly string[], head: RequestHead, proven: string | undefined): string | null {
+  const kept: [string, string][] = [];
+  const add = (name: string, value: string | undefined, longest = LONGEST_KEPT) => {
+    if (value !== undefined && value !== "") kept.push([name, value.slice(0, longest).toWellFormed()]);
+  };
+  for (const name of keep) {
+    if (name === QUERY) add(name, head.query, LONGEST_QUERY);
+    else if (name === PATH) add(name, head.path);
+    else if (name.startsWith("?")) add(name, new URLSearchParams(head.query).get(name.slice(1)) ?? undefined);
+    else add(name, head.header(name));
+  }
+  add(PROVEN, proven);
+  return kept.length === 0 ? null : JSON.stringify(Object.fromEntries(kept));
+}
+
+export function keptFrom(text: string | null): Kept {
+  if (text === null) return NOTHING_KEPT;
+  const kept = JSON.parse(text) as Readonly<Record<string, string>>;
+  return { header: (name) => (Object.hasOwn(kept, name) ? kept[name] : undefined) };
+}
+
+const NOTHING_KEPT: Kept = { header: () => undefined };
 
 /** Strict W3C `traceparent`, version 00, neither id all zeros. */
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;

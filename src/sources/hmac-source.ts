@@ -2,16 +2,15 @@
 import { Buffer } from "node:buffer";
 import { SetupError } from "../errors.ts";
 import { choiceOption, invalidOption, isRecord, refuseUnknownOptions } from "../internal/options.ts";
+import { sourceOf } from "./define-source.ts";
 import {
   checkDefinition,
-  type Kept,
   type OpenEvents,
-  type RequestHead,
   type SourceDefinition,
   type SourceOptions,
-  sourceOf,
   type Verdict,
-} from "./define-source.ts";
+} from "./definition.ts";
+import type { Kept, RequestHead } from "./headers.ts";
 import {
   MALFORMED,
   MALFORMED_TIME,
@@ -25,7 +24,7 @@ import {
 import type { WebhookSource } from "./source.ts";
 
 /** Where a text is: in a field of the JSON body, named by its path (`data.id`), or in a header. */
-export type Place = { readonly body: string } | { readonly header: string };
+export type From = { readonly body: string } | { readonly header: string };
 
 /** How a provider signs, as data. */
 export interface HmacScheme<Event extends object = Readonly<Record<string, unknown>>>
@@ -58,11 +57,11 @@ export interface HmacScheme<Event extends object = Readonly<Record<string, unkno
    * that is not signed is refused: who changes it could suppress an event. With `"digest"` a second event with an equal body is a duplicate, and
    * is not handled. So it does not fit pings, whose bodies are all alike.
    */
-  readonly identity: Place | "digest";
+  readonly identity: From | "digest";
   /** Where the type of an event is. Default: every event has the type `unknown`. */
-  readonly type?: Place;
+  readonly type?: From;
   /** A header or field to search by, such as a delivery's id. Default: none. */
-  readonly reference?: Place;
+  readonly reference?: From;
   /** Other headers that are stored next to the body, in lower case, for `ctx.header()`. */
   readonly keep?: readonly string[];
   /** Bytes. Default 1 MiB. */
@@ -189,14 +188,14 @@ export function hmacDefinition<Event extends object>(scheme: HmacScheme<Event>):
       return signedBy(keys, signatures, hash, partsOf(pieces, head, time, body), signedAt);
     },
     parse: parseObject,
-    identify(event, keptHead, digest) {
-      if (identity === "digest") return digest();
-      return textAt(identity, event, keptHead) ?? "";
+    place(event, { digest }, keptHead) {
+      const textOf = (from: From | undefined) => (from === undefined ? undefined : textAt(from, event, keptHead));
+      return {
+        type: textOf(type) ?? "unknown",
+        id: identity === "digest" ? digest() : (textOf(identity) ?? ""),
+        reference: textOf(reference),
+      };
     },
-    describe: (event, keptHead) => ({
-      type: (type === undefined ? undefined : textAt(type, event, keptHead)) ?? "unknown",
-      reference: reference === undefined ? undefined : textAt(reference, event, keptHead),
-    }),
   };
 }
 
@@ -250,7 +249,7 @@ function partsOf(
   });
 }
 
-function checkPlace(option: string, place: Place | undefined): void {
+function checkPlace(option: string, place: From | undefined): void {
   if (place === undefined) return;
   const entries: readonly [string, unknown][] = isRecord(place) ? Object.entries(place) : [];
   const [name, value] = entries[0] ?? ["", undefined];
@@ -260,7 +259,7 @@ function checkPlace(option: string, place: Place | undefined): void {
   throw invalidOption(option, 'must be { body: "a.path" } or { header: "a-lower-case-name" }', place);
 }
 
-function checkIdentity(identity: Place | "digest" | undefined, pieces: readonly Piece[]): void {
+function checkIdentity(identity: From | "digest" | undefined, pieces: readonly Piece[]): void {
   if (identity === undefined) throw invalidOption("identity", SAY_IDENTITY, identity);
   if (identity === "digest") return;
   checkPlace("identity", identity);
@@ -280,7 +279,7 @@ const SAY_IDENTITY =
   'must be { body: "id" } for a field that is the same in each retry, { header: "x-id" } for a signed header, or "digest" if no two events have equal bodies';
 
 /** A text or a number in a header or a field of the body. */
-function textAt(place: Place, event: object, kept: Kept): string | undefined {
+function textAt(place: From, event: object, kept: Kept): string | undefined {
   if ("header" in place) return kept.header(place.header);
   let value: unknown = event;
   for (const name of place.body.split(".")) {

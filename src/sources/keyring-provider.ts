@@ -1,38 +1,26 @@
-/** Where the keys of a source come from: the contract, and the cache of an async provider. */
+/** Where the keys of a source come from: a value, or a function that reads them, whose answers are cached. */
 import { createHash } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import { KeyringError, OncehookError } from "../errors.ts";
 import { atMost, type Clock, sleep } from "../internal/clock.ts";
 import { errorPlaceOf } from "../internal/foreign-error.ts";
 import type { Logger } from "../internal/logger.ts";
-/** What a provider receives about a request. Nothing in it is verified: `tenant` is what the adapter's option returned. */
-export interface KeyringContext {
-  readonly route?: string;
-  readonly tenant?: string;
-}
+import { isBuilding } from "../internal/process.ts";
+import {
+  compileInBuild,
+  compileKeys,
+  type Keyring,
+  type KeyringContext,
+  type KeyringProvider,
+  NO_KEYS,
+  type SourceKeys,
+} from "./keys.ts";
+import type { SecretRules } from "./secret.ts";
 
 /** Omits the keys that were not given, because a provider may test which keys exist. */
 export function keyringContext(request: { route?: string | undefined; tenant?: string | undefined }): KeyringContext {
   const { route, tenant } = request;
   return { ...(route !== undefined && { route }), ...(tenant !== undefined && { tenant }) };
-}
-
-/** What every compiled keyring has. */
-export interface CompiledKeys {
-  /** In the order in which they are tried. */
-  readonly keys: readonly object[];
-  /** Names this set of secrets, equal in every process, and reveals nothing of them. */
-  readonly version: string;
-  /** What is allowed but dangerous or probably a mistake, to be logged on every start. */
-  readonly warnings: readonly string[];
-}
-
-/** How the secrets that a provider returns become keys. */
-export interface KeyringCompiler<Secrets, Keys extends CompiledKeys> {
-  /** @throws SetupError naming the option that is wrong */
-  compile(secrets: Secrets, context: KeyringContext, now: number): Keys;
-  /** The keys of a tenant that the provider does not know: nothing matches them. */
-  readonly empty: Keys;
 }
 
 /** The limit of requests that wait for secrets is reached. Unlike other instances of `KeyringError`, it says nothing about the provider. */
@@ -56,13 +44,13 @@ export interface BackgroundRefresh {
 }
 
 /** Gives a receiver the keyring of a request. */
-export interface KeyringSource<Keys extends CompiledKeys> {
+export interface KeyringSource {
   /**
    * The keyring to try first; synchronous when it is cached. A tenant the provider does not know gets an empty one.
    * Rejects with `KeyringError` when the provider fails and no keyring of the last 10 minutes is cached, and with
    * `LookUpsCrowded` when too many requests already wait.
    */
-  read(context: KeyringContext): Keys | Promise<Keys>;
+  read(context: KeyringContext): SourceKeys | Promise<SourceKeys>;
   /**
    * After a mismatch: a keyring other than `seen`, or null once `seen` was read after the request came, which decides that nothing signed
    * it. Otherwise waits for such a read: one per tenant and 2 s, 8 tenants at once. Synchronous when nothing must be read. Rejects with
@@ -71,13 +59,15 @@ export interface KeyringSource<Keys extends CompiledKeys> {
    *
    * @param cameAt - when the request came, monotonic milliseconds
    */
-  reread(context: KeyringContext, seen: Keys, cameAt: number): Keys | null | Promise<Keys | null>;
-  /** Names the secrets in use, as `CompiledKeys.version` does; for many tenants, all that are cached. */
+  reread(context: KeyringContext, seen: SourceKeys, cameAt: number): SourceKeys | null | Promise<SourceKeys | null>;
+  /** Names the secrets in use, as `SourceKeys.version` does; for many tenants, all that are cached. */
   version(): string;
   /** True when the last read failed, for any tenant. Earlier keyrings are served for 10 minutes, then none. */
   readonly isFailing: boolean;
   /** A read to repeat although no request asks for it; null when there is none. */
   readonly background: BackgroundRefresh | null;
+  /** The keys, if the secrets were given as a value. */
+  readonly given: SourceKeys | null;
   /** Whether `text` is one of the secrets, as far as that is known without reading any. */
   holds(text: string): boolean;
   /** Forgets the keyrings and stops the timers. */
@@ -85,16 +75,16 @@ export interface KeyringSource<Keys extends CompiledKeys> {
 }
 
 /** Whether `text` is in a keyring that was given as a value. White space around it, as files end with, makes no other secret. */
-export function holdsText(keyring: unknown, text: string): boolean {
+function holdsText(keyring: unknown, text: string): boolean {
   if (typeof keyring === "string") return keyring.trim() === text.trim();
   if (typeof keyring !== "object" || keyring === null) return false;
   return Object.values(keyring).some((part) => holdsText(part, text));
 }
 
 /** The cached keyring of one tenant on one route. Times are monotonic milliseconds. */
-interface Entry<Keys> {
+interface Entry {
   /** Null when no read ever succeeded; the empty keyring when the provider does not know the tenant. */
-  keyring: Keys | null;
+  keyring: SourceKeys | null;
   /** When the last successful read began. It decides about requests that came before. */
   readAt: number;
   /** From this time on, a request starts a new read. */
@@ -104,9 +94,9 @@ interface Entry<Keys> {
 }
 
 /** A read of a tenant's keyring in progress. */
-interface LookUp<Keys> {
+interface LookUp {
   /** Never rejects. */
-  readonly entry: Promise<Entry<Keys>>;
+  readonly entry: Promise<Entry>;
   /** Requests that waited for it so far. */
   waiting: number;
 }
@@ -120,9 +110,9 @@ interface Queue {
 }
 
 /** A read after a mismatch that has not begun: too soon after the last one, or behind those of other tenants. */
-interface Planned<Keys> extends LookUp<Keys> {
+interface Planned extends LookUp {
   /** To be called at the end of the tenant's next read, whatever started it. */
-  readonly done: (entry: Entry<Keys>) => void;
+  readonly done: (entry: Entry) => void;
 }
 
 /** Reads after mismatches, for tenants that are known or for names that may be invented. */
@@ -160,22 +150,19 @@ const CLOSED = "The receiver is closed, and so are its keyrings.";
 const UNDECIDED =
   "A signature matches none of the cached secrets, and the keyring provider, which may know a newer one, fails: such deliveries get 503 until it works again.";
 
-/** Reads the secrets of a request. */
-type Provider<Secrets> = (context: KeyringContext) => Promise<Secrets | undefined> | Secrets | undefined;
-
 /** The keyrings of a provider. Requests trigger reads, never a timer, so an idle process stays idle. */
-export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements KeyringSource<Keys> {
-  readonly #provider: Provider<Secrets>;
-  readonly #compiler: KeyringCompiler<Secrets, Keys>;
+export class ProvidedKeyrings implements KeyringSource {
+  readonly #provider: KeyringProvider;
+  readonly #rules: SecretRules;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #refreshMs: number;
-  readonly #known = new Map<string, Entry<Keys>>();
+  readonly #known = new Map<string, Entry>();
   /** Separate from the known tenants, so that a flood of invented names evicts none of them. */
-  readonly #unknown = new Map<string, Entry<Keys>>();
-  readonly #lookUps = new Map<string, LookUp<Keys>>();
+  readonly #unknown = new Map<string, Entry>();
+  readonly #lookUps = new Map<string, LookUp>();
   #uncachedLookUps = 0;
-  readonly #planned = new Map<string, Planned<Keys>>();
+  readonly #planned = new Map<string, Planned>();
   readonly #forKnown = newQueue(MOST_WAITING);
   readonly #forUncached = newQueue(MOST_WAITING);
   readonly #knownRereads: Rereads = { queue: newQueue(MOST_MISMATCHED, EACH_MISMATCHED), running: 0, next: [] };
@@ -186,13 +173,13 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
   readonly background = null;
 
   constructor(
-    provider: Provider<Secrets>,
-    compiler: KeyringCompiler<Secrets, Keys>,
+    provider: KeyringProvider,
+    rules: SecretRules,
     { clock, logger }: KeyringSourceDeps,
     refreshMs: number = REFRESH_MS,
   ) {
     this.#provider = provider;
-    this.#compiler = compiler;
+    this.#rules = rules;
     this.#clock = clock;
     this.#logger = logger;
     this.#refreshMs = refreshMs;
@@ -200,7 +187,7 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     setMaxListeners(0, this.#closing.signal);
   }
 
-  read(context: KeyringContext): Keys | Promise<Keys> {
+  read(context: KeyringContext): SourceKeys | Promise<SourceKeys> {
     if (this.#isClosed) return Promise.reject(new KeyringError(CLOSED));
     const key = keyOf(context);
     const entry = this.#find(key);
@@ -221,13 +208,18 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     if (!this.#isClosed) await this.#refresh(keyOf(context), context).entry;
   }
 
-  reread(context: KeyringContext, seen: Keys, cameAt: number): Keys | null | Promise<Keys | null> {
+  reread(context: KeyringContext, seen: SourceKeys, cameAt: number): SourceKeys | null | Promise<SourceKeys | null> {
     const key = keyOf(context);
     const fresher = fresherThan(seen, this.#find(key), cameAt);
     return fresher === undefined ? this.#waitForFresher(key, context, seen, cameAt) : fresher;
   }
 
-  async #waitForFresher(key: string, context: KeyringContext, seen: Keys, cameAt: number): Promise<Keys | null> {
+  async #waitForFresher(
+    key: string,
+    context: KeyringContext,
+    seen: SourceKeys,
+    cameAt: number,
+  ): Promise<SourceKeys | null> {
     const endsAt = this.#clock.monotonic() + LONGEST_WAIT_MS;
     for (;;) {
       if (this.#isClosed) throw new KeyringError(CLOSED);
@@ -245,14 +237,14 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
   }
 
   /** A tenant's next read, or one in progress, which may bring the fresher keyring. */
-  #nextRead(key: string, context: KeyringContext, rereads: Rereads): LookUp<Keys> {
+  #nextRead(key: string, context: KeyringContext, rereads: Rereads): LookUp {
     const before = this.#lookUps.get(key) ?? this.#planned.get(key);
     if (before !== undefined) return before;
-    let done: Planned<Keys>["done"] = () => {};
-    const entry = new Promise<Entry<Keys>>((resolve) => {
+    let done: Planned["done"] = () => {};
+    const entry = new Promise<Entry>((resolve) => {
       done = resolve;
     });
-    const planned: Planned<Keys> = { entry, waiting: 0, done };
+    const planned: Planned = { entry, waiting: 0, done };
     this.#planned.set(key, planned);
     void this.#readInTurn(key, context, rereads);
     return this.#lookUps.get(key) ?? planned;
@@ -272,7 +264,7 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     else next();
   }
 
-  async #waitFor<T>(lookUp: LookUp<Keys>, queue: Queue, wait: () => Promise<T>): Promise<T> {
+  async #waitFor<T>(lookUp: LookUp, queue: Queue, wait: () => Promise<T>): Promise<T> {
     const most = queue.waiting < queue.most ? MOST_PER_LOOK_UP : queue.each;
     if (lookUp.waiting >= most) throw new LookUpsCrowded();
     queue.waiting += 1;
@@ -293,6 +285,8 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
   }
 
   /** Its secrets are read when the first request needs them. */
+  readonly given = null;
+
   holds(): boolean {
     return false;
   }
@@ -308,12 +302,12 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     return this.#closing.signal.aborted;
   }
 
-  #find(key: string): Entry<Keys> | undefined {
+  #find(key: string): Entry | undefined {
     return this.#known.get(key) ?? this.#unknown.get(key);
   }
 
   /** One read at a time per key. */
-  #refresh(key: string, context: KeyringContext): LookUp<Keys> {
+  #refresh(key: string, context: KeyringContext): LookUp {
     const started = this.#lookUps.get(key);
     if (started !== undefined) return started;
     const uncached = this.#known.has(key) ? 0 : 1;
@@ -329,20 +323,24 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     return lookUp;
   }
 
-  #endPlans(keys: readonly string[], entry: Entry<Keys>): void {
+  #endPlans(keys: readonly string[], entry: Entry): void {
     for (const key of keys) {
       this.#planned.get(key)?.done(entry);
       this.#planned.delete(key);
     }
   }
 
-  async #readInto(key: string, context: KeyringContext): Promise<Entry<Keys>> {
-    const entry = this.#find(key) ?? newEntry<Keys>();
+  async #readInto(key: string, context: KeyringContext): Promise<Entry> {
+    const entry = this.#find(key) ?? newEntry();
     const beganAt = this.#clock.monotonic();
     try {
       const secrets = await this.#ask(context);
-      const { compile, empty } = this.#compiler;
-      this.#succeeded(entry, secrets === undefined ? empty : compile(secrets, context, this.#clock.now()), beganAt);
+      const now = this.#clock.now();
+      this.#succeeded(
+        entry,
+        secrets === undefined ? NO_KEYS : compileKeys(secrets, this.#rules, now, context),
+        beganAt,
+      );
     } catch (cause) {
       this.#failed(entry, cause);
     }
@@ -350,7 +348,7 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     return entry;
   }
 
-  #succeeded(entry: Entry<Keys>, keyring: Keys, beganAt: number): void {
+  #succeeded(entry: Entry, keyring: SourceKeys, beganAt: number): void {
     if (entry.failure !== undefined) this.#logger.info({}, "The keyring provider works again.");
     if (entry.keyring?.version !== keyring.version) {
       logWarnings(this.#logger, keyring);
@@ -359,12 +357,12 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
     entry.failure = undefined;
     this.#isFailing = false;
     entry.readAt = beganAt;
-    entry.dueAt = this.#clock.monotonic() + (keyring === this.#compiler.empty ? UNKNOWN_MS : this.#refreshMs);
+    entry.dueAt = this.#clock.monotonic() + (keyring === NO_KEYS ? UNKNOWN_MS : this.#refreshMs);
   }
 
-  #failed(entry: Entry<Keys>, cause: unknown): void {
+  #failed(entry: Entry, cause: unknown): void {
     // A tenant that was unknown some time ago may be known now: do not answer 401 while the provider fails.
-    if (entry.keyring === this.#compiler.empty) entry.keyring = null;
+    if (entry.keyring === NO_KEYS) entry.keyring = null;
     if (entry.failure === undefined) {
       // The provider's own message may contain anything; only our own are known to be free of secrets.
       const reason = cause instanceof OncehookError ? cause.message : "It threw an error.";
@@ -377,23 +375,23 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
   }
 
   /** Re-inserting keeps the maps in the order of their last reads, so the first entry is the one to evict. */
-  #keep(key: string, entry: Entry<Keys>): void {
+  #keep(key: string, entry: Entry): void {
     this.#known.delete(key);
     this.#unknown.delete(key);
-    const map = entry.keyring === null || entry.keyring === this.#compiler.empty ? this.#unknown : this.#known;
+    const map = entry.keyring === null || entry.keyring === NO_KEYS ? this.#unknown : this.#known;
     map.set(key, entry);
     const oldest = map.keys().next().value;
     if (map.size > MAX_TENANTS && oldest !== undefined) map.delete(oldest);
   }
 
   /** A busy tenant never waits for a refresh, and a failing provider never makes a request wait. */
-  #mayServeMeanwhile({ keyring, readAt, failure }: Entry<Keys>, now: number): boolean {
-    if (keyring === null || keyring === this.#compiler.empty) return false;
+  #mayServeMeanwhile({ keyring, readAt, failure }: Entry, now: number): boolean {
+    if (keyring === null || keyring === NO_KEYS) return false;
     return now < readAt + (failure === undefined ? IDLE_MS : SERVE_LAST_MS);
   }
 
   /** Calls the provider with a time limit; a later answer is dropped. */
-  #ask(context: KeyringContext): Promise<Secrets | undefined> {
+  #ask(context: KeyringContext): Promise<Keyring | undefined> {
     return new Promise((resolve, reject) => {
       const timer = this.#clock.setTimeout(() => {
         reject(new KeyringError(`It did not answer within ${READ_TIMEOUT_MS} ms.`));
@@ -404,12 +402,35 @@ export class ProvidedKeyrings<Secrets, Keys extends CompiledKeys> implements Key
   }
 }
 
+/** Where the keys of a source come from: a value, which is compiled at once, or a function. @throws SetupError */
+export function keyringsFrom(
+  secrets: Keyring | KeyringProvider,
+  rules: SecretRules,
+  deps: KeyringSourceDeps,
+): KeyringSource {
+  if (typeof secrets === "function") return new ProvidedKeyrings(secrets, rules, deps);
+  const now = deps.clock.now();
+  const keys = isBuilding() ? compileInBuild(secrets, rules, now) : compileKeys(secrets, rules, now);
+  logWarnings(deps.logger, keys);
+  return {
+    // In a build secrets may be absent: the first delivery reports them.
+    read: isBuilding() ? async () => compileKeys(secrets, rules, now) : () => keys,
+    reread: () => null,
+    version: () => keys.version,
+    isFailing: false,
+    background: null,
+    given: keys,
+    holds: (text) => holdsText(secrets, text),
+    close: () => {},
+  };
+}
+
 /** Logs what a keyring allows although it is dangerous or probably a mistake. */
-export function logWarnings(logger: Logger, keyring: CompiledKeys): void {
+function logWarnings(logger: Logger, keyring: SourceKeys): void {
   for (const warning of keyring.warnings) logger.warn({ code: "keyring_warning" }, warning);
 }
 
-function newEntry<Keys>(): Entry<Keys> {
+function newEntry(): Entry {
   const never = Number.NEGATIVE_INFINITY;
   return { keyring: null, readAt: never, dueAt: never, failure: undefined };
 }
@@ -419,17 +440,13 @@ function newQueue(most: number, each = 0): Queue {
 }
 
 /** A keyring other than `seen`; null if `seen` is what was read after `cameAt`; undefined if neither is known yet. */
-function fresherThan<Keys extends CompiledKeys>(
-  seen: Keys,
-  entry: Entry<Keys> | undefined,
-  cameAt: number,
-): Keys | null | undefined {
+function fresherThan(seen: SourceKeys, entry: Entry | undefined, cameAt: number): SourceKeys | null | undefined {
   if (entry === undefined || entry.keyring === null) return undefined;
   if (entry.keyring.version !== seen.version) return entry.keyring;
   return entry.readAt >= cameAt ? null : undefined;
 }
 
-function serve<Keys>(entry: Entry<Keys>, now: number): Keys | Promise<Keys> {
+function serve(entry: Entry, now: number): SourceKeys | Promise<SourceKeys> {
   const { keyring, readAt, failure } = entry;
   if (keyring !== null && (failure === undefined || now < readAt + SERVE_LAST_MS)) return keyring;
   const message =

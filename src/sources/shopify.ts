@@ -1,6 +1,7 @@
 /** Shopify's webhooks. */
-import { type OpenEvents, type SourceDefinition, type SourceOptions, sourceOf, type Verdict } from "./define-source.ts";
-import { MALFORMED, parseObject, signatureBytes, signedBy, textOf } from "./signatures.ts";
+import { sourceOf } from "./define-source.ts";
+import type { OpenEvents, SourceDefinition, SourceOptions, Verdict } from "./definition.ts";
+import { isoTime, MALFORMED, parseObject, signatureBytes, signedBy, textOf } from "./signatures.ts";
 import type { WebhookSource } from "./source.ts";
 
 /** A payload, whose fields depend on its topic. */
@@ -12,9 +13,9 @@ export interface ShopifyEvent {
   readonly [field: string]: unknown;
 }
 
-const SIGNATURE = "x-shopify-hmac-sha256";
-const TOPIC = "x-shopify-topic";
-const WEBHOOK_ID = "x-shopify-webhook-id";
+/** What the headers of a delivery begin with: those of webhooks, and those of the newer events. */
+const FAMILIES = ["x-shopify-", "shopify-"] as const;
+const SIGNATURE = "hmac-sha256";
 
 const definition: SourceDefinition<ShopifyEvent> = {
   preset: "shopify",
@@ -23,43 +24,49 @@ const definition: SourceDefinition<ShopifyEvent> = {
   // Eight times within four hours.
   lastRetryMs: 2 * 86_400_000,
   keep: [
-    TOPIC,
-    WEBHOOK_ID,
-    "x-shopify-event-id",
-    "x-shopify-shop-domain",
-    "x-shopify-api-version",
-    "x-shopify-triggered-at",
+    ...FAMILIES.flatMap((family) =>
+      ["topic", "webhook-id", "event-id", "shop-domain", "api-version", "triggered-at"].map((name) => family + name),
+    ),
+    ...["shopify-action", "shopify-handle", "shopify-resource-id"],
   ],
   shows: ["id", "admin_graphql_api_id", "created_at", "updated_at"],
-  signedBy: [[SIGNATURE]],
+  signedBy: FAMILIES.map((family) => [family + SIGNATURE]),
   verify(head, body, keys): Verdict {
-    const signature = signatureBytes(head.header(SIGNATURE) ?? "", "base64", 32);
-    if (signature === null) return MALFORMED;
-    return signedBy(keys, signature, "sha256", [body], null);
+    let refused: Verdict = MALFORMED;
+    for (const family of FAMILIES) {
+      const signature = signatureBytes(head.header(family + SIGNATURE) ?? "", "base64", 32);
+      if (signature === null) continue;
+      // The headers that are read afterwards are those of the family that was verified.
+      const verdict = signedBy(keys, signature, "sha256", [body], null, family);
+      if (verdict.ok) return verdict;
+      refused = verdict;
+    }
+    return refused;
   },
   parse: parseObject,
-  identify: (_event, _kept, digest) => digest(),
-  describe(event, kept) {
-    const type = kept.header(TOPIC) ?? "unknown";
-    return { type, reference: kept.header(WEBHOOK_ID), occurredAt: updatedAt(event) ?? undefined };
+  place(event, { digest }, kept) {
+    const family = kept.header(":proven") ?? "";
+    const [topic = "unknown", action] = [kept.header(`${family}topic`), kept.header(`${family}action`)];
+    const updatedAt = isoTime(event.updated_at);
+    return {
+      type: action === undefined ? topic : `${topic}/${action}`,
+      id: digest(),
+      // Shopify's own, and the same for no two shops. The resource of the newer events stands in a header that no signature covers.
+      lane: textOf(event.admin_graphql_api_id),
+      at: updatedAt,
+      reference: kept.header(`${family}webhook-id`),
+      occurredAt: updatedAt,
+    };
   },
-  // Shopify's own, and the same for no two shops.
-  lane: ({ admin_graphql_api_id: id }) => textOf(id) ?? null,
-  position: updatedAt,
-  positionIs: "time",
+  order: "position",
+  atIs: "time",
 };
 
-/** Epoch milliseconds. */
-function updatedAt({ updated_at: text }: ShopifyEvent): number | null {
-  const time = typeof text === "string" ? Date.parse(text) : Number.NaN;
-  return Number.isFinite(time) ? time : null;
-}
-
 /**
- * Receives Shopify's webhooks. Only the body is signed, with the app's client secret. So the body is the identity; topic, shop and webhook id
- * come in headers that no signature covers. Two topics with equal bodies need a URL and an entry each. Events of one object
- * (`admin_graphql_api_id`) share a lane and are handled in the order of `updated_at`; an older one that comes later goes to `onLate`, which
- * you must register.
+ * Receives Shopify's webhooks and events. Only the body is signed, with the app's client secret. So the body is the identity; topic, shop and
+ * webhook id come in headers that no signature covers. Two topics with equal bodies need a URL and an entry each. The type is the topic; of an
+ * event, whose headers begin with `shopify-`, the topic and the action: `Product/update`. Webhooks about one object (`admin_graphql_api_id`) share a
+ * lane and are handled in the order of `updated_at`; an older one that comes later is late (`ctx.late`, `onLate()`).
  *
  * @typeParam ByTopic - the payload of each topic, such as `{ "orders/create": Order }`
  * @throws SetupError for a wrong option or secret

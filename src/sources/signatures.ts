@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { type ParsedUrlQuery, parse as parseQuery } from "node:querystring";
 import { readJson } from "../internal/json.ts";
 import { isRecord } from "../internal/options.ts";
-import type { Parsed, Verdict } from "./define-source.ts";
+import type { Parsed, Verdict } from "./definition.ts";
 import type { Key } from "./keys.ts";
 
 /** A header with more signatures is refused, because each costs an HMAC. */
@@ -23,9 +23,11 @@ export function signedBy(
   hash: "sha256" | "sha1",
   parts: readonly (string | Uint8Array)[],
   signedAt: number | null,
+  proven?: string,
 ): Verdict {
   const key = keys.find((each) => each.signed(signatures, hash, ...parts));
-  return key === undefined ? MISMATCH : { ok: true, key, signedAt };
+  if (key === undefined) return MISMATCH;
+  return proven === undefined ? { ok: true, key, signedAt } : { ok: true, key, signedAt, proven };
 }
 
 /** Parses a body that is one JSON object: strict UTF-8, no duplicate key. */
@@ -53,6 +55,12 @@ export function signatureBytes(text: string, encoding: "hex" | "base64", length:
 /** Whole seconds as epoch milliseconds; null for any other text, such as one with a sign, a zero in front or a fraction. */
 export function secondsAsMs(text: string): number | null {
   return SECONDS.test(text) ? Number(text) * 1000 : null;
+}
+
+/** Epoch milliseconds of a time in ISO 8601; null for anything else. */
+export function isoTime(value: unknown): number | null {
+  const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return Number.isFinite(time) ? time : null;
 }
 
 /** A field that is a text; undefined otherwise. */

@@ -1,5 +1,6 @@
 /** Slack's events, slash commands and interactions. */
-import { type OpenEvents, type Parsed, type SourceDefinition, type SourceOptions, sourceOf } from "./define-source.ts";
+import { sourceOf } from "./define-source.ts";
+import type { OpenEvents, Parsed, SourceDefinition, SourceOptions } from "./definition.ts";
 import { hmacDefinition } from "./hmac-source.ts";
 import { formFields, parseObject, textOf } from "./signatures.ts";
 import type { WebhookSource } from "./source.ts";
@@ -39,13 +40,13 @@ const definition: SourceDefinition<SlackEvent> = {
     if (type === "url_verification") return { body: textOf(challenge) ?? "" };
     return isCheck === "1" ? {} : null;
   },
-  // A command or an interaction is not sent again; its body has ids of its own.
-  identify: ({ event_id: id }, _kept, digest) => textOf(id) ?? digest(),
-  describe({ type, event, command, event_id: id, event_time: time }) {
+  place({ type, event, command, event_id: id, event_time: time }, { digest }) {
     return {
       type: textOf(command) ?? textOf(event?.type) ?? textOf(type) ?? "unknown",
+      // A command or an interaction is not sent again; its body has ids of its own.
+      id: textOf(id) ?? digest(),
       reference: textOf(id),
-      occurredAt: Number.isSafeInteger(time) ? (time as number) * 1000 : undefined,
+      occurredAt: Number.isSafeInteger(time) ? (time as number) * 1000 : null,
     };
   },
   // Slack shows the body of an answer to a command: none means that nothing is shown.

@@ -1,22 +1,10 @@
 /** The seam between a receiver and the sources of its deliveries: a request goes in, a verified event with its place in the inbox comes out. */
 import type { EventTypes, StoredReader } from "../inbox/handlers.ts";
+import type { EventRef, LaneKey } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine } from "../inbox/record.ts";
-import type { HeaderSource } from "./headers.ts";
-import type { CompiledKeys, KeyringSource, KeyringSourceDeps } from "./keyring-provider.ts";
-
-/** What the headers of a request claim, before its body is read. */
-export interface Claim {
-  readonly ok: true;
-  /** The timestamp that is signed, epoch milliseconds. Null if the source signs none, or for an unsigned delivery. */
-  readonly timestamp: number | null;
-}
-
-/** What a request shows before its body is read. */
-export interface RequestParts {
-  readonly headers: HeaderSource;
-  /** As it was requested: a path with its query, or a whole URL. Default: no query. */
-  readonly url?: string | undefined;
-}
+import type { RequestHead } from "./headers.ts";
+import type { KeyringSource, KeyringSourceDeps } from "./keyring-provider.ts";
+import type { SourceKey, SourceKeys } from "./keys.ts";
 
 /** An answer of 2xx in the provider's own form. */
 export interface SourceAnswer {
@@ -28,21 +16,33 @@ export interface SourceAnswer {
   readonly contentType?: string;
 }
 
-/** Why the headers alone refuse a request. The code is for logs and counters. */
+/** Why a request is refused. The code is for logs and counters. */
 export interface Refusal {
   readonly ok: false;
   readonly code: string;
+}
+
+/** What was found out about the key that signed a body. */
+export interface Match {
+  readonly ok: true;
+  readonly key: SourceKey;
+  /** Epoch milliseconds. Null if no time is signed. */
+  readonly signedAt: number | null;
+  /** What the signature covers besides the body. */
+  readonly proven?: string;
 }
 
 /** A verified delivery, as its source reads it. */
 export type Reading =
   | {
       readonly kind: "event";
-      /** The slot of the secret that signed it, such as `previous`. */
+      /** The slot of the secret that signed it. */
       readonly slot: string;
       /** As handlers receive it. */
       readonly event: object;
-      /** What the inbox gets. A verifier does not ask for it: it costs a digest of the body, and calls the filter. */
+      /** Its tenant is that of the key, and not one that its bytes name. */
+      readonly isOfKey: boolean;
+      /** What the inbox gets. A verifier does not ask for it: it calls the filter. */
       toStore(): NewEvent;
     }
   /** It is correctly signed, and not an event. */
@@ -52,45 +52,37 @@ export type Reading =
 
 /** What the receiver knows of a verified delivery. */
 export interface Circumstances {
-  readonly headers: HeaderSource;
   /** The delivery's `traceparent`, if it was strictly valid. */
   readonly trace: string | null;
   /** Epoch milliseconds: stands in for a timestamp where none is signed. */
   readonly now: number;
-  /** What the adapter's option `tenant` returned: proven where `secrets` is a function of the tenant, a name otherwise. */
-  readonly tenant: string | undefined;
 }
 
-/**
- * A source with its secrets, as a receiver uses it. Nothing but `keyrings` waits.
- *
- * @typeParam Keys - compiled secrets
- * @typeParam Claimed - what `check` found in the headers
- * @typeParam Match - what `match` found out about the key
- */
-export interface ConnectedSource<
-  Keys extends CompiledKeys = CompiledKeys,
-  Claimed extends Claim = Claim,
-  Match extends object = object,
-> extends StoredReader {
+/** A lane, or an event by itself, that `waitFor()` may mean. */
+export type Wanted = LaneKey | EventRef;
+
+/** A source with its secrets, as a receiver uses it. Nothing but `keyrings` waits. */
+export interface ConnectedSource extends StoredReader {
   readonly types: EventTypes;
   /** Bytes. */
   readonly maxBodyBytes: number;
   /** How long the sender waits for an answer, milliseconds. */
   readonly answerMs: number;
-  readonly keyrings: KeyringSource<Keys>;
+  readonly keyrings: KeyringSource;
+  /** Its secrets can be rotated by kind, so a process reports which it uses. */
+  readonly hasKinds: boolean;
   /** The answer to what was stored, if the provider wants one of its own. */
   readonly accepted: SourceAnswer | null;
-  /** Checks what needs no body. `now` is epoch milliseconds. */
-  check(request: RequestParts, now: number): Claimed | Refusal;
-  /** Why these keys can match no body. Asked before the body is read. */
-  refuse(claimed: Claimed, keys: Keys): Refusal | null;
+  /** Why the headers alone refuse a request. Asked before the secrets are read, and again with them, before the body is read. */
+  refuse(head: RequestHead, keys: SourceKeys | null): Refusal | null;
   /** Finds the key that signed the body. Null if none did: a fresher keyring may have it. */
-  match(claimed: Claimed, body: Uint8Array, keys: Keys, now: number): Match | Refusal | null;
+  match(head: RequestHead, body: Uint8Array, keys: readonly SourceKey[], now: number): Match | Refusal | null;
   /** Parses a body whose signature matches. Null if the key does not cover the event in it: answer it as a wrong signature. */
-  read(claimed: Claimed, match: Match, body: Uint8Array, circumstances: Circumstances): Reading | null;
+  read(head: RequestHead, match: Match, body: Uint8Array, circumstances: Circumstances): Reading | null;
   /** Answers a GET. Null unless it proves who asks. Absent where only POST and PUT are allowed. */
-  challenge?(request: RequestParts, keys: Keys): SourceAnswer | null;
+  challenge?(head: RequestHead, keys: readonly SourceKey[]): SourceAnswer | null;
+  /** Where the events may be that `waitFor()` names. Absent where it names none. @throws SetupError for what is not a name */
+  lookUp?(ref: unknown): readonly Wanted[];
 }
 
 /** The events of a source, as types. */
@@ -106,18 +98,22 @@ export interface SourceEvents {
   readonly ref: object;
 }
 
+/** What a source is connected with. */
+export interface ConnectDeps extends KeyringSourceDeps {
+  /** Nothing is stored: every delivery needs a signature. */
+  readonly onlySigned?: boolean;
+}
+
 /** A source with its secrets, as `createReceiver()` takes it. Presets of oncehook/sources make it, and what `defineSource()` returns. */
 export interface WebhookSource<Events extends SourceEvents> {
   readonly preset: string;
   /** Types alone: never set. */
   readonly events?: Events;
-  /** The sequence of a lane's first event; null if its lanes have no sequence. */
-  readonly firstSequence: number | "any" | null;
   /** How long one delivery can be replayed, or sent again, milliseconds. */
   readonly replayMs: number;
   /**
    * Called once by the receiver.
    * @param entry - the name of its entry
    */
-  connect(entry: string, deps: KeyringSourceDeps): ConnectedSource;
+  connect(entry: string, deps: ConnectDeps): ConnectedSource;
 }

@@ -1,11 +1,15 @@
 /** Standard Webhooks, as Svix, Clerk, Resend, OpenAI and many others send them. */
 import { Buffer } from "node:buffer";
 import { SetupError } from "../errors.ts";
-import { invalidOption } from "../internal/options.ts";
-import { type OpenEvents, type SourceDefinition, type SourceOptions, sourceOf, type Verdict } from "./define-source.ts";
+import { sourceOf } from "./define-source.ts";
+import type { OpenEvents, SourceDefinition, SourceOptions, Verdict, VerifyCircumstances } from "./definition.ts";
+import type { Key } from "./keys.ts";
 import {
+  isoTime,
   MALFORMED,
   MALFORMED_TIME,
+  MISMATCH,
+  MISSING,
   MOST_SIGNATURES,
   parseObject,
   secondsAsMs,
@@ -24,11 +28,6 @@ export interface StandardWebhooksEvent {
   readonly [field: string]: unknown;
 }
 
-export interface StandardWebhooksOptions<Event extends object = StandardWebhooksEvent> extends SourceOptions<Event> {
-  /** What the three headers begin with: `webhook` (default) for `webhook-id`, `svix` for `svix-id`. */
-  readonly headerPrefix?: string;
-}
-
 /** The event of each type, if the type of `Event` tells them apart. */
 export type ByTypeField<Event extends object, Type extends string> = {
   readonly [T in Type]: Extract<Event, { readonly type: T }> extends never
@@ -37,10 +36,12 @@ export type ByTypeField<Event extends object, Type extends string> = {
 };
 
 const PREFIX = "whsec_";
-const HEADER_PREFIX = /^[a-z][a-z0-9-]{0,31}$/;
+/** What the three headers of a delivery begin with. */
+const FAMILIES = ["webhook", "svix"].map((name) => [`${name}-id`, `${name}-timestamp`, `${name}-signature`] as const);
 
 /**
- * Receives Standard Webhooks. The id, the time and the body are signed; the id is the event's identity.
+ * Receives Standard Webhooks, with headers that begin with `webhook-` or `svix-`. The id, the time and the body are signed; the id is the event's
+ * identity: `ctx.header(":proven")`.
  *
  * @typeParam Event - the sender's events, a union by `type`
  * @throws SetupError for a wrong option or secret
@@ -49,46 +50,59 @@ const HEADER_PREFIX = /^[a-z][a-z0-9-]{0,31}$/;
  * receiver.on("email.bounced", (event) => suppress(event.data.to));
  */
 export function standardWebhooks<Event extends { readonly type?: string } = StandardWebhooksEvent>(
-  options: StandardWebhooksOptions<Event>,
+  options: SourceOptions<Event>,
 ): WebhookSource<OpenEvents<Event, ByTypeField<Event, Event["type"] & string>>> {
-  const { headerPrefix = "webhook", ...rest } = options;
-  if (!HEADER_PREFIX.test(headerPrefix))
-    throw invalidOption(
-      "headerPrefix",
-      "must be lower-case letters, digits and hyphens, such as webhook or svix",
-      headerPrefix,
-    );
-  return sourceOf(definitionFor<Event>(headerPrefix), rest, ["headerPrefix"]);
+  // The application's type describes what the definition reads.
+  return sourceOf(definition, options as unknown as SourceOptions<StandardWebhooksEvent>);
 }
 
-function definitionFor<Event extends object>(prefix: string): SourceDefinition<Event> {
-  const [id, timestamp, signature] = [`${prefix}-id`, `${prefix}-timestamp`, `${prefix}-signature`] as const;
-  return {
-    preset: "standard-webhooks",
-    // Svix sends for the last time after 28 hours; the specification suggests several days.
-    lastRetryMs: 5 * 86_400_000,
-    keep: [id],
-    shows: ["type", "timestamp", "data.id"],
-    signedBy: [[id, timestamp, signature]],
-    key: decodeSecret,
-    verify(head, body, keys, { checkAge }): Verdict {
-      const [messageId = "", time = "", signed = ""] = [id, timestamp, signature].map((name) => head.header(name));
-      const signedAt = secondsAsMs(time);
-      if (signedAt === null) return MALFORMED_TIME;
-      const candidates = signaturesOf(signed);
-      if (candidates === null) return MALFORMED;
-      const expired = checkAge(signedAt);
-      if (expired !== null) return { ok: false, code: expired };
-      return signedBy(keys, candidates, "sha256", [`${messageId}.${time}.`, body], signedAt);
-    },
-    parse: parseObject,
-    identify: (_event, kept) => kept.header(id) ?? "",
-    describe(event) {
-      const { type, timestamp: at } = event as StandardWebhooksEvent;
-      const occurredAt = typeof at === "string" ? Date.parse(at) : Number.NaN;
-      return { type: textOf(type) ?? "unknown", ...(Number.isFinite(occurredAt) && { occurredAt }) };
-    },
-  };
+const definition: SourceDefinition<StandardWebhooksEvent> = {
+  preset: "standard-webhooks",
+  // Svix sends for the last time after 28 hours; the specification suggests several days.
+  lastRetryMs: 5 * 86_400_000,
+  shows: ["type", "timestamp", "data.id"],
+  signedBy: FAMILIES,
+  key: decodeSecret,
+  /** A delivery that is passed on with headers of the other family next to its own is verified by its own, and known by that id. */
+  verify(head, body, keys, circumstances): Verdict {
+    let refused: Verdict = MISSING;
+    for (const names of FAMILIES) {
+      const [id = "", time = "", signatures = ""] = names.map((name) => head.header(name));
+      if (id === "" || time === "" || signatures === "") continue;
+      const verdict = verifyFamily({ id, time, signatures }, body, keys, circumstances);
+      if (verdict.ok) return verdict;
+      // Another key may have made a signature that none of these did.
+      if (refused !== MISMATCH) refused = verdict;
+    }
+    return refused;
+  },
+  parse: parseObject,
+  place: ({ type, timestamp }, _part, kept) => ({
+    type: textOf(type) ?? "unknown",
+    id: kept.header(":proven") ?? "",
+    occurredAt: isoTime(timestamp),
+  }),
+};
+
+interface SignedBy {
+  readonly id: string;
+  readonly time: string;
+  readonly signatures: string;
+}
+
+function verifyFamily(
+  { id, time, signatures }: SignedBy,
+  body: Uint8Array,
+  keys: readonly Key[],
+  { checkAge }: VerifyCircumstances,
+): Verdict {
+  const signedAt = secondsAsMs(time);
+  if (signedAt === null) return MALFORMED_TIME;
+  const candidates = signaturesOf(signatures);
+  if (candidates === null) return MALFORMED;
+  const expired = checkAge(signedAt);
+  if (expired !== null) return { ok: false, code: expired };
+  return signedBy(keys, candidates, "sha256", [`${id}.${time}.`, body], signedAt, id);
 }
 
 /** `v1,<base64>` for HMAC, apart by spaces. Other versions are left to other verifiers. */

@@ -1,6 +1,8 @@
 /** Stripe's events. */
-import { type OpenEvents, type SourceDefinition, type SourceOptions, sourceOf, type Verdict } from "./define-source.ts";
+import { sourceOf } from "./define-source.ts";
+import type { OpenEvents, SourceDefinition, SourceOptions, Verdict } from "./definition.ts";
 import {
+  isoTime,
   MALFORMED,
   MALFORMED_TIME,
   MOST_SIGNATURES,
@@ -17,15 +19,18 @@ import type { ByTypeField } from "./standard-webhooks.ts";
 export interface StripeEvent {
   readonly id: string;
   readonly type: string;
-  /** Epoch seconds. */
-  readonly created: number;
+  /** Epoch seconds; of a thin event a text in ISO 8601. */
+  readonly created: number | string;
   /** The connected account, for events of Connect. */
   readonly account?: string | null | undefined;
   /** The account, for events of an organization. */
   readonly context?: string | null | undefined;
   /** An endpoint of Connect in live mode receives events of test mode too. */
   readonly livemode?: boolean | undefined;
-  readonly data: { readonly object: object };
+  /** Of a snapshot event. */
+  readonly data?: { readonly object?: object };
+  /** Of a thin event: what to read from Stripe. */
+  readonly related_object?: { readonly id: string; readonly type?: string } | null | undefined;
 }
 
 const SIGNATURE = "stripe-signature";
@@ -38,7 +43,8 @@ const definition: SourceDefinition<StripeEvent> = {
   // In live mode, with a new time and signature each time.
   lastRetryMs: 4 * DAY_MS,
   shows: [
-    ...["id", "object", "type", "created", "account", "api_version", "livemode", "request.id"],
+    ...["id", "object", "type", "created", "account", "context", "api_version", "livemode", "request.id"],
+    ...["related_object.id", "related_object.type"],
     ...["id", "object", "status", "customer", "subscription", "invoice", "payment_intent", "charge"].map(
       (name) => `data.object.${name}`,
     ),
@@ -59,18 +65,21 @@ const definition: SourceDefinition<StripeEvent> = {
     const { id, type } = parsed.event;
     return textOf(id) === undefined || textOf(type) === undefined ? { ok: false, code: "invalid_event" } : parsed;
   },
-  identify: (event) => event.id,
-  describe(event) {
-    const { type, created } = event;
-    return { type, reference: objectId(event), occurredAt: Number.isSafeInteger(created) ? created * 1000 : undefined };
+  place(event) {
+    const at = createdAt(event);
+    return { type: event.type, id: event.id, lane: laneOf(event), at, reference: objectId(event), occurredAt: at };
   },
-  lane: objectOf,
-  position: ({ created }) => (Number.isSafeInteger(created) ? created : null),
-  positionIs: "time",
+  order: "position",
+  atIs: "time",
 };
 
+/** Epoch milliseconds. */
+function createdAt({ created }: StripeEvent): number | null {
+  return typeof created === "number" ? created * 1000 : isoTime(created);
+}
+
 /** An object's id; with its account and mode if the event names an account, because accounts choose ids of products and coupons themselves. */
-function objectOf(event: StripeEvent): string | null {
+function laneOf(event: StripeEvent): string | null {
   const id = objectId(event);
   if (id === undefined) return null;
   const owner = textOf(event.account) ?? textOf(event.context);
@@ -80,16 +89,16 @@ function objectOf(event: StripeEvent): string | null {
 }
 
 /** The provider's word is not checked: `data` may be anything. */
-function objectId({ data }: StripeEvent): string | undefined {
-  const object: { readonly id?: unknown } | null | undefined = data?.object;
+function objectId({ data, related_object: related }: StripeEvent): string | undefined {
+  const object: { readonly id?: unknown } | null | undefined = data?.object ?? related;
   return textOf(object?.id);
 }
 
 /**
- * Receives Stripe's events. The time and the body are signed; `event.id` is the identity. Events of one object (`data.object.id`, with its account
- * and mode if the event names an account) share a lane and are handled in the order of `created`; an older one that comes later goes to `onLate`,
- * which you must register. Stripe counts in whole seconds: events of one second are handled as they came. `secrets` are those of the endpoint
- * (`whsec_…`), not API keys.
+ * Receives Stripe's events. The time and the body are signed; `event.id` is the identity. Events of one object share a lane and are handled
+ * in the order of `created`; an older one that comes later is late (`ctx.late`, `onLate()`). The object is `data.object.id`, of thin events
+ * `related_object.id`, with its account and mode if the event names an account. Stripe counts most events in whole seconds: those of one second are
+ * handled as they came. `secrets` are those of the endpoint (`whsec_…`), not API keys.
  *
  * @typeParam Event - `Stripe.Event` of the package `stripe`, or a union of your own by `type`
  * @throws SetupError for a wrong option or secret

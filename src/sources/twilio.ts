@@ -3,18 +3,9 @@ import { hash } from "node:crypto";
 import { type ParsedUrlQuery, parse as parseQuery, stringify as stringifyQuery } from "node:querystring";
 import { readJson } from "../internal/json.ts";
 import { invalidOption } from "../internal/options.ts";
-import {
-  type Kept,
-  LONGEST_QUERY,
-  type OpenEvents,
-  type Parsed,
-  QUERY,
-  queryIn,
-  type SourceDefinition,
-  type SourceOptions,
-  sourceOf,
-  type Verdict,
-} from "./define-source.ts";
+import { sourceOf } from "./define-source.ts";
+import type { OpenEvents, Parsed, SourceDefinition, SourceOptions, Verdict } from "./definition.ts";
+import { type Kept, LONGEST_QUERY, QUERY, queryIn } from "./headers.ts";
 import { formFields, MALFORMED, MISMATCH, signatureBytes, signedBy, textOf } from "./signatures.ts";
 import type { WebhookSource } from "./source.ts";
 
@@ -34,9 +25,10 @@ export interface TwilioEvent {
 export interface TwilioOptions<Event extends object = TwilioEvent> extends SourceOptions<Event> {
   /**
    * The URL that you gave Twilio, without its query, such as `https://example.com/webhooks/twilio`. Twilio signs it, and a server behind a proxy
-   * does not see it. The query comes from the request.
+   * does not see it. The query comes from the request. For several URLs, `{ origin: "https://example.com" }`: the path then comes from the
+   * request too, so a proxy must pass it on unchanged.
    */
-  readonly url: string;
+  readonly url: string | { readonly origin: string };
 }
 
 const SIGNATURE = "x-twilio-signature";
@@ -51,7 +43,7 @@ const MOST_FIELDS = 1_000;
 const LONGEST_FORM = 128 * 1024;
 const AMPERSAND = 0x26;
 
-/** A status never follows one of a higher rank. None is the start of another: otherwise a captured status could be cut to another one. */
+/** A status never follows one of a higher rank. */
 const RANKS: ReadonlyMap<string, number> = new Map([
   ["accepted", 0],
   ["scheduled", 1],
@@ -65,13 +57,12 @@ const RANKS: ReadonlyMap<string, number> = new Map([
   ["read", 6],
 ]);
 
-/** @param url - as Twilio was given it, without its query */
-const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
+const definitionFor = (url: TwilioOptions["url"]): SourceDefinition<TwilioEvent> => ({
   preset: "twilio",
   answerMs: 15_000,
   // Webhooks are sent again within 15 s or not at all, and Event Streams for hours.
   lastRetryMs: 86_400_000,
-  keep: [QUERY, SIGNATURE, IDEMPOTENCY_TOKEN],
+  keep: [QUERY, IDEMPOTENCY_TOKEN],
   // Of Event Streams: `id`, `type` and `time`.
   shows: [
     "AccountSid",
@@ -88,36 +79,37 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
   ],
   signedBy: [[SIGNATURE]],
   verify(head, body, keys): Verdict {
-    const { query } = head;
-    const signature = signatureBytes(head.header(SIGNATURE) ?? "", "base64", 20);
+    const { query, path } = head;
+    const base = typeof url === "string" ? url : url.origin + path;
+    const header = head.header(SIGNATURE) ?? "";
+    const signature = signatureBytes(header, "base64", 20);
     if (signature === null || query.length > LONGEST_QUERY) return MALFORMED;
     const digest = bodyDigestIn(query);
     if (digest !== null && digest !== hash("sha256", body)) return MISMATCH;
     const form = digest === null ? formOf(body) : NO_FORM;
     if (form === null) return MALFORMED;
     const { pairs } = form;
-    for (const spelling of new Set(spellingsOf(query === "" ? url : `${url}?${query}`))) {
+    for (const spelling of new Set(spellingsOf(query === "" ? base : `${base}?${query}`))) {
       // Otherwise a body could come in as JSON whose digest was signed as something else, or the other way round.
       if (bodyDigestIn(queryIn(spelling)) !== digest) continue;
-      const verdict = signedBy(keys, signature, "sha1", [spelling, pairs], null);
+      // Under one signature a form can be cut into other fields, and the query written in other ways: it is one event at most.
+      const verdict = signedBy(keys, signature, "sha1", [spelling, pairs], null, hash("sha256", header));
       if (verdict.ok) return verdict;
     }
     return MISMATCH;
   },
   parse: (body, kept) => (isJson(kept) ? parseJson(body) : { ok: true, event: { ...formOf(body)?.fields } }),
-  identify(event, kept, digest) {
-    if (isJson(kept)) return digest();
+  place(event, { digest }, kept) {
     const message = messageOf(event);
-    if (message !== null && RANKS.has(message.status)) return `${message.sid}:${message.status}`;
-    // Under one signature a form can be cut into other fields, and the query written in other ways.
-    return hash("sha256", kept.header(SIGNATURE) ?? "");
+    return {
+      type: typeOf(event),
+      id: isJson(kept) ? digest() : (kept.header(":proven") ?? ""),
+      lane: message?.sid,
+      at: RANKS.get(message?.status ?? ""),
+      reference: message?.sid ?? textOf(event.CallSid) ?? kept.header(IDEMPOTENCY_TOKEN),
+    };
   },
-  describe: (event, kept) => ({
-    type: typeOf(event),
-    reference: messageOf(event)?.sid ?? textOf(event.CallSid) ?? kept.header(IDEMPOTENCY_TOKEN),
-  }),
-  lane: (event) => messageOf(event)?.sid ?? null,
-  position: (event) => RANKS.get(messageOf(event)?.status ?? "") ?? null,
+  order: "position",
   // In TwiML: the sender of an incoming message gets no reply.
   accepted: { body: "<Response/>", contentType: "text/xml" },
 });
@@ -126,8 +118,8 @@ const definitionFor = (url: string): SourceDefinition<TwilioEvent> => ({
  * Receives Twilio's webhooks: forms, whose URL and fields are signed, and JSON with `bodySHA256` in the query. Types are `message.delivered` and
  * others by the status of a message, `message.received`, `call.completed` and others by the status of a call, then the field `EventType` or
  * `type`. The statuses of a message share a lane and are handled in their order (queued, sending, sent, delivered, read); an earlier one that
- * comes later goes to `onLate`, which you must register. With the option `lane` the order is that of arrival. Their identity is the message's SID
- * with the status. All other events are by themselves, and their identity is a digest of the signature, or of JSON. `ctx.header(":query")` returns
+ * comes later is late (`ctx.late`, `onLate()`). With the option `lane` the order is that of arrival. All other events are by themselves. The identity of a
+ * form is a digest of its signature, because one signature fits many forms; that of JSON is its digest. `ctx.header(":query")` returns
  * the query of the URL. `secrets` is the auth token.
  *
  * @typeParam Event - what handlers receive
@@ -142,14 +134,22 @@ export function twilio<Event extends object = TwilioEvent>(
   options: TwilioOptions<Event>,
 ): WebhookSource<OpenEvents<Event, Readonly<Record<string, Event>>, Event>> {
   const { url } = options;
-  if (!isTwilioUrl(url))
-    throw invalidOption("url", "must be the URL that you gave Twilio, without its query and fragment", url);
+  if (!isTwilioUrl(typeof url === "string" ? url : url?.origin) || (typeof url !== "string" && !isOrigin(url.origin)))
+    throw invalidOption(
+      "url",
+      'must be the URL that you gave Twilio, without its query and fragment, or { origin: "https://example.com" }',
+      url,
+    );
   // The application's type describes what the definition reads.
-  return sourceOf(definitionFor(url), options as unknown as SourceOptions<TwilioEvent>, ["url"]);
+  return sourceOf(definitionFor(url), options as unknown as SourceOptions<TwilioEvent>, { options: ["url"] });
 }
 
 export function isTwilioUrl(url: unknown): url is string {
   return typeof url === "string" && /^https?:\/\/[^?#]+$/.test(url) && URL.canParse(url);
+}
+
+function isOrigin(origin: string): boolean {
+  return new URL(origin).origin === origin;
 }
 
 /** The hex SHA-256 of a JSON body; null for a form. */

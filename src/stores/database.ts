@@ -101,6 +101,10 @@ export const heldWord = (code: number): QuarantineRecord["state"] => word(helds,
 export const tenantText = (tenant: string | null): string => tenant ?? "";
 export const tenantOf = (text: string): string | null => (text === "" ? null : text);
 
+/** Kinds as rows have them: a JSON list. It keeps their order, and a kind may contain any character. */
+export const kindsText = (kinds: readonly string[]): string => JSON.stringify(kinds);
+export const kindsOf = (text: string): readonly string[] => JSON.parse(text);
+
 /** The id of an event that is a digest is half as long as bytes. */
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -157,19 +161,14 @@ export function missingMigrations(
 // The receiver's rules as rows of an inbox's `meta`.
 
 /** Values by key. */
-type RulesMeta = Readonly<Record<"name" | "first_sequence" | "tolerance_ms", string>>;
+type RulesMeta = Readonly<Record<"name" | "tolerance_ms", string>>;
 
-export function rulesToMeta({ name, firstSequence, toleranceMs }: InboxRules): RulesMeta {
-  return { name, first_sequence: String(firstSequence), tolerance_ms: String(toleranceMs) };
+export function rulesToMeta({ name, toleranceMs }: InboxRules): RulesMeta {
+  return { name, tolerance_ms: String(toleranceMs) };
 }
 
 /** Null when no receiver has opened the inbox yet. */
 export function rulesFromMeta(meta: Readonly<Record<keyof RulesMeta, unknown>>): InboxRules | null {
   if (meta.name === undefined) return null;
-  const first = String(meta.first_sequence);
-  return {
-    name: String(meta.name),
-    firstSequence: first === "any" ? "any" : Number(first),
-    toleranceMs: Number(meta.tolerance_ms),
-  };
+  return { name: String(meta.name), toleranceMs: Number(meta.tolerance_ms) };
 }

@@ -100,6 +100,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): InboxStore<never>
       inLanes(() => {
         for (const entry of entries) checkPreset(state.entries.get(entry.name), entry);
         for (const entry of entries) state.entries.set(entry.name, entryText(entry));
+        state.sequences.learn(entries);
         return [...state.entries].sort().map(([name, text]) => entryOf(name, text));
       }),
     changeNotes: (names, change) =>

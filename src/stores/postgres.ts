@@ -6,7 +6,7 @@ import { refuseUnwaited, refuseWithoutConnection } from "../inbox/store-rules.ts
 import { refuseControl } from "./postgres/effect-connection.ts";
 import { EffectSettles } from "./postgres/effects.ts";
 import { FreshLanes } from "./postgres/fresh-lanes.ts";
-import { admitRows, markMovedRow, writeHeartbeat } from "./postgres/instances.ts";
+import { markMovedRow, writeHeartbeat } from "./postgres/instances.ts";
 import { nextDue, readBodies } from "./postgres/lanes.ts";
 import { changeNoteRows } from "./postgres/notes.ts";
 import { inboxClosed, openPgInbox, type PgInbox } from "./postgres/open.ts";
@@ -124,7 +124,7 @@ function createStore(settings: PgInboxSettings): InboxStore<PgClient> {
     prune: (policy) => reading((inbox) => pruneRows(inbox, policy)),
     export: (after, limit) => reading((inbox) => inbox.transaction((session) => exportLaneRows(session, after, limit))),
     import: (page) => reading((inbox) => importLaneRows(inbox, page)),
-    admit: (entries) => reading((inbox) => inbox.transaction((session) => admitRows(session, entries))),
+    admit: (entries) => reading((inbox) => inbox.admit(entries)),
     changeNotes: (names, change) =>
       reading((inbox) =>
         inbox.transaction(async (session) => changeNoteRows(session, await inbox.now(session), names, change)),

@@ -6,7 +6,6 @@ import { octal, ownerProblem } from "../internal/file-owner.ts";
 import { foreignPlace } from "../internal/foreign-error.ts";
 import { invalidOption } from "../internal/options.ts";
 import { atFirstUse } from "../internal/process.ts";
-import { type SecretEncoding, secretEncodingOption } from "../sources/messaging/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -21,6 +20,7 @@ import {
   unreadable,
 } from "../sources/messaging/secret-store.ts";
 import type { WebhookKind } from "../sources/messaging/webhook-kind.ts";
+import { type SecretEncoding, secretEncodingOption } from "../sources/secret.ts";
 
 /** Either a key file or your own sealing: secrets are never stored in plain text. */
 export type SealedWith =

@@ -6,7 +6,7 @@ import { functionOption, numberOption, refuseUnknownOptions } from "../internal/
 import type { SqliteDatabase, SqliteDriver } from "../internal/sqlite-driver.ts";
 import { checkPath } from "./sqlite/connection.ts";
 import { refuseInEffect } from "./sqlite/effect-connection.ts";
-import { admit, beat, markMoved } from "./sqlite/instances.ts";
+import { beat, markMoved } from "./sqlite/instances.ts";
 import { extend, SqliteLanes } from "./sqlite/lanes.ts";
 import { changeNotes } from "./sqlite/notes.ts";
 import { closed, type InboxSettings, type OpenInbox, openInbox } from "./sqlite/open-inbox.ts";
@@ -159,7 +159,7 @@ function createStore<Db extends SqliteDatabase>(settings: InboxSettings): InboxS
       open.checkFiles();
       return open.write((work) => importPage(work, page));
     },
-    admit: async (entries) => inbox().write(({ db }) => admit(db, entries)),
+    admit: async (entries) => inbox().admit(entries),
     changeNotes: async (names, change) => inbox().write((work) => changeNotes(work, names, change)),
     markMoved: async (to) => {
       const open = inbox();

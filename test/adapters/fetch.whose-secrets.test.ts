@@ -14,7 +14,7 @@ function asking() {
   const seen: unknown[] = [];
   const secrets = async (context: object) => {
     seen.push({ ...context });
-    return { current: { secret: SECRET, apiClientId: "client_1" } };
+    return { current: { secret: SECRET, tenant: "client_1" } };
   };
   return { seen, secrets };
 }
@@ -98,9 +98,9 @@ describe("tenants with secrets of their own", () => {
     return new Request(urlOf(name), { method: "POST", body, headers });
   };
 
-  it("sign events of their own API client alone, so that none suppresses another's", async () => {
+  it("sign events of their own alone, so that none suppresses another's", async () => {
     const { receiver, handled } = memoryReceiver({
-      secrets: ({ tenant: name }) => ({ current: { secret: secretOf(name), apiClientId: `client_${name}` } }),
+      secrets: ({ tenant: name }) => ({ current: { secret: secretOf(name), tenant: `client_${name}` } }),
     });
     const handle = fetchWebhook(receiver, { tenant });
     expect((await handle(post("a", "client_b"))).status).toBe(401);
@@ -108,13 +108,13 @@ describe("tenants with secrets of their own", () => {
     expect(handled).toEqual(["message.inbound"]);
   });
 
-  it("are refused with the fix while their secrets name no API client", async () => {
+  it("are refused with the fix while their secrets do not say whose they are", async () => {
     const secrets = ({ tenant: name }: { tenant?: string }) => secretOf(name);
     const { receiver, lines } = memoryReceiver({ secrets });
     expect((await fetchWebhook(receiver, { tenant })(post("a", "client_b"))).status).toBe(503);
     const { lines: said, logger } = recordingLogger();
     const verified = await fetchVerify({ secrets, tenant, logger })(post("a", "client_b"));
     expect(verified.ok || verified.response.status).toBe(503);
-    for (const [first] of [lines, said]) expect(first?.message).toContain("give { secret, apiClientId }");
+    for (const [first] of [lines, said]) expect(first?.message).toContain('return { secret, tenant: "…" }');
   });
 });

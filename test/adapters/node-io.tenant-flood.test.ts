@@ -15,7 +15,7 @@ import { serve } from "./serving.ts";
 const LOOK_UP_MS = 200;
 const FORGED = 300;
 const SIGNED = 200;
-const known: Keyring = { current: { secret: SECRET, apiClientId: "client_1" } };
+const known: Keyring = { current: { secret: SECRET, tenant: "client_1" } };
 
 /** Knows one tenant, and takes its time to know that it does not know another. */
 async function secrets({ tenant }: KeyringContext): Promise<Keyring | undefined> {

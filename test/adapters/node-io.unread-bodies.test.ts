@@ -47,8 +47,7 @@ const acme: SourceDefinition<object> = {
     return key === undefined ? { ok: false, code: "signature_mismatch" } : { ok: true, key, signedAt: null };
   },
   parse: () => ({ ok: true, event: {} }),
-  identify: (_event, _kept, digest) => digest(),
-  describe: () => ({ type: "thing" }),
+  place: (_event, { digest }) => ({ type: "thing", id: digest() }),
 };
 const BODY = Buffer.from('{"id":1}');
 const signatureOf = (text: string) => createHmac("sha256", SECRET).update(text).digest("hex");

@@ -48,7 +48,7 @@ describe("nodeWebhook()", () => {
     const seen: unknown[] = [];
     const secrets = async (context: unknown) => {
       seen.push(context);
-      return { current: { secret: SECRET, apiClientId: "client_1" } };
+      return { current: { secret: SECRET, tenant: "client_1" } };
     };
     const { receiver } = memoryReceiver({ secrets });
     const webhook = nodeWebhook(receiver, { tenant: (request) => request.headers.host?.split(":")[0], route: "sms" });

@@ -232,11 +232,11 @@ export const acceptCases: readonly ContractCase[] = [
     bench.expect((await bench.at(1)).signedAt).toBe(signedAt - 60_000);
   }),
   it("holds a quarantined body once, byte for byte (I10)", async (bench) => {
-    const body = bench.quarantine("{broken", { reason: "invalid_json", scope: "inbound", slot: "previous" });
+    const body = bench.quarantine("{broken", { reason: "invalid_json", kinds: ["inbound"], slot: "previous" });
     bench.expect((await bench.step({ quarantines: [body, body] })).quarantined).toEqual(["held", "duplicate"]);
     bench.expect((await bench.step({ quarantines: [body] })).quarantined).toEqual(["duplicate"]);
     const row = bench.only(await bench.quarantined({ limit: 10 }));
-    bench.expect(row).toMatchObject({ reason: "invalid_json", scope: "inbound", slot: "previous", state: "held" });
+    bench.expect(row).toMatchObject({ reason: "invalid_json", kinds: ["inbound"], slot: "previous", state: "held" });
     bench.expect(row).toMatchObject({ replayedAs: null, signedAt: body.signedAt, acceptedAt: bench.clock.now() });
     bench.expect([hex(row.raw), hex(row.digest)]).toEqual([hex(body.raw), hex(body.digest)]);
     const { gauges, counters } = await bench.store.stats();
@@ -249,7 +249,7 @@ export const acceptCases: readonly ContractCase[] = [
     const quarantineQuota = { maxRows: 2, maxBytes: 1_000 };
     const { quarantined } = await bench.step({ quarantines: [...bodies, other], quarantineQuota });
     bench.expect(quarantined).toEqual(["held", "held", "full", "held"]);
-    const long = bench.quarantine("b".repeat(999), { signer: "signer-2", slot: "next", scope: "any" });
+    const long = bench.quarantine("b".repeat(999), { signer: "signer-2", slot: "next", kinds: [] });
     bench.expect((await bench.step({ quarantines: [long], quarantineQuota })).quarantined).toEqual(["full"]);
     const oldest = (await bench.quarantined({ limit: 10 })).at(-1);
     await bench.act({ kind: "discard_quarantined", quarantine: oldest?.id ?? 0 });
@@ -273,7 +273,7 @@ export const acceptCases: readonly ContractCase[] = [
     const aside = (await bench.quarantined({ limit: 1 }))[0];
     await bench.act({ kind: "discard_quarantined", quarantine: aside?.id ?? 0 });
 
-    await hold(kept("k1"), shaped("s1"), shaped("s2", { reason: "forbidden_key", slot: "next", scope: "any" }));
+    await hold(kept("k1"), shaped("s1"), shaped("s2", { reason: "forbidden_key", slot: "next", kinds: [] }));
     const gaveWay = { outcome: "made_room", dropped: 1 };
     // Of one batch too: what has just been held gives way to what comes next.
     bench.expect(await hold(shaped("s3"), kept("k2"))).toEqual([gaveWay, gaveWay]);

@@ -92,7 +92,7 @@ export const apartCases: readonly ContractCase[] = [
   }),
   it("keeps quarantined bodies apart by their digest, and their quotas by the signer alone", async (bench) => {
     const quarantineQuota = { maxRows: 1, maxBytes: 1_000 };
-    const same = { reason: "too_deep", slot: "next", scope: "inbound", head: '{"x":"1"}' };
+    const same = { reason: "too_deep", slot: "next", kinds: ["inbound"], head: '{"x":"1"}' };
     const hold = async (text: string, wish: object) =>
       (await bench.step({ quarantines: [bench.quarantine(text, wish)], quarantineQuota })).quarantined[0];
     bench.expect(await hold("a", {})).toBe("held");

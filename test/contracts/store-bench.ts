@@ -10,12 +10,14 @@ import type {
   Outcome,
   QuarantineRecord,
 } from "../../src/inbox/record.ts";
+import { DEFAULT_SEQUENCE_RULES } from "../../src/inbox/sequence-rules.ts";
 import type {
   Act,
   ActResult,
   ClaimRequest,
   Effect,
   EffectStatement,
+  EntryPreset,
   EventQuery,
   Failure,
   InboxRules,
@@ -69,7 +71,7 @@ export interface ContractCase {
   readonly name: string;
   /** Runs only on a store that can do this; `plain` is one that is not transactional. */
   readonly needs?: keyof StoreCapabilities | "plain";
-  /** Default 1. */
+  /** Of the entry that all events come through unless a case says otherwise. Default 1. */
   readonly firstSequence?: number | "any";
   run(bench: Bench): Promise<void>;
 }
@@ -142,12 +144,21 @@ export class Bench {
       ...{ migrate: "auto" as const },
     };
     this.#opened.push(store);
-    return store.open({ ...standard, instance: this.instance(life), ...overrides });
+    const context = { ...standard, instance: this.instance(life), ...overrides };
+    const rules = await store.open(context);
+    if (context.rules !== "recorded" && context.copying !== true) await store.admit([this.entry]);
+    return rules;
+  }
+
+  /** What a receiver with the messaging service records once it has opened this inbox. */
+  get entry(): EntryPreset {
+    const sequence = { ...DEFAULT_SEQUENCE_RULES, firstSequence: this.#firstSequence };
+    return { name: OWNER.source, preset: OWNER.source, shows: [], sequence };
   }
 
   /** The rules that a receiver passes when it opens this inbox. */
   get rules(): InboxRules {
-    return { name: "contract", firstSequence: this.#firstSequence, toleranceMs: 5 * MINUTE };
+    return { name: "contract", toleranceMs: 5 * MINUTE };
   }
 
   instance(life: "running" | "gone"): InstanceIdentity {
@@ -206,7 +217,7 @@ export class Bench {
 
   quarantine(text: string, wish: Partial<NewQuarantine> = {}): NewQuarantine {
     const raw = wish.raw ?? bytes(text);
-    const standard = { reason: "invalid_json", slot: "current", signer: "signer-1", scope: "delivery", trace: null };
+    const standard = { reason: "invalid_json", slot: "current", signer: "signer-1", kinds: ["delivery"], trace: null };
     return { ...OWNER, ...standard, signedAt: this.clock.now(), digest: sha256Of(raw), ...wish, raw };
   }
 

@@ -251,7 +251,8 @@ const QUARANTINED: readonly Partial<NewQuarantine>[] = [
   { slot: "previous" },
   { source: "billing", tenant: "a" },
   { tenant: null },
-  { scope: "inbound" },
+  { kinds: ["delivery", "inbound"] },
+  { kinds: [] },
   { signer: "another" },
   { reason: "source_failed" },
 ];
@@ -343,19 +344,47 @@ export const columnCases: readonly ContractCase[] = [
     bench.expect(quarantined).toEqual(bodies.map(() => "held"));
     bench.expect(await held(bench)).toEqual(bodies.map(wantedBody));
   }),
+  it<Bench>("keeps the kinds of a quarantined body as they were written, after its release and in a copy", async (bench) => {
+    const bodies = KINDS.map((kinds, index) => bench.quarantine(`{${index}`, { kinds }));
+    await bench.step({ quarantines: bodies });
+    await expectKinds(bench);
+    const ids = (await bench.quarantined()).map(({ id }) => id);
+    for (const [index, quarantine] of ids.entries()) {
+      const release =
+        index % 2 === 0
+          ? ({ kind: "replay_quarantined", quarantine, event: bench.of(`m${index}`, 1) } as const)
+          : ({ kind: "discard_quarantined", quarantine } as const);
+      bench.expect(await bench.act(release)).toMatchObject({ ok: true });
+    }
+    await expectKinds(bench);
+    const copy = await beside(bench);
+    await copyOpen({ from: bench.store, to: copy.store }, bench.clock);
+    await expectKinds(copy);
+  }),
 ];
+
+/** Lists of kinds that a text of their names could mistake for each other. */
+const KINDS = [["delivery", "inbound"], [], ["inbound", "delivery"], ["delivery,inbound"], [""], ['a"b\\', "é\0"]];
+
+/** Both a list of the quarantine and each row of it have these kinds. */
+async function expectKinds(bench: Bench): Promise<void> {
+  const newestFirst = KINDS.toReversed();
+  const { items } = await bench.store.findQuarantined({ limit: 100 });
+  bench.expect(items.map(({ kinds }) => kinds)).toEqual(newestFirst);
+  bench.expect((await bench.quarantined()).map(({ kinds }) => kinds)).toEqual(newestFirst);
+}
 
 /** The rows of the quarantine, oldest first. */
 async function held(bench: Bench) {
   return (await bench.quarantined()).toReversed().map((row) => {
-    const { reason, slot, signer, source, tenant, scope, signedAt, untimed, trace, head, digest, raw } = row;
+    const { reason, slot, signer, source, tenant, kinds, signedAt, untimed, trace, head, digest, raw } = row;
     return {
       reason,
       slot,
       signer,
       source,
       tenant,
-      scope,
+      kinds,
       signedAt,
       untimed,
       trace,

@@ -187,27 +187,33 @@ export const sourceCases: readonly ContractCase[] = [
     bench.expect((await heads())[1]).toEqual([null, true]);
   }),
   it("records entries, and refuses one that comes back as another kind of source", async (bench) => {
-    const billing = { name: "billing", preset: "stripe", shows: ["id", "data.object.id"] };
-    const code = { name: "code", preset: "github", shows: [] };
-    bench.expect(await bench.store.admit([])).toEqual([]);
-    bench.expect(await bench.store.admit([billing])).toEqual([billing]);
-    bench.expect(await bench.store.admit([code])).toEqual([billing, code]);
-    const app = { name: "app", preset: "slack", shows: [] };
-    bench.expect(await bench.store.admit([code, app])).toEqual([app, billing, code]);
+    const { entry } = bench;
+    const billing = { name: "billing", preset: "stripe", shows: ["id", "data.object.id"], sequence: null };
+    const code = { name: "code", preset: "github", shows: [], sequence: null };
+    bench.expect(await bench.store.admit([])).toEqual([entry]);
+    bench.expect(await bench.store.admit([billing])).toEqual([billing, entry]);
+    bench.expect(await bench.store.admit([code])).toEqual([billing, code, entry]);
+    const app = {
+      name: "app",
+      preset: "slack",
+      shows: [],
+      sequence: { firstSequence: "any", lastRetryMs: 7 },
+    } as const;
+    bench.expect(await bench.store.admit([code, app])).toEqual([app, billing, code, entry]);
     const refusal = await bench.store
       .admit([{ ...billing, preset: "github" }])
       .catch((error: { code?: string }) => error.code);
     bench.expect(refusal).toBe("wrong_source");
     const renewed = { ...billing, shows: ["id"] };
-    bench.expect(await bench.store.admit([renewed])).toEqual([app, renewed, code]);
-    bench.expect(await bench.store.admit([])).toEqual([app, renewed, code]);
+    bench.expect(await bench.store.admit([renewed])).toEqual([app, renewed, code, entry]);
+    bench.expect(await bench.store.admit([])).toEqual([app, renewed, code, entry]);
   }),
   ...needing("shared", [
     it("tells every process which entries there are", async (bench) => {
       const other = await bench.another();
-      const billing = { name: "billing", preset: "stripe", shows: ["id"] };
+      const billing = { name: "billing", preset: "stripe", shows: ["id"], sequence: null };
       await bench.store.admit([billing]);
-      bench.expect(await other.admit([])).toEqual([billing]);
+      bench.expect(await other.admit([])).toEqual([billing, bench.entry]);
     }),
   ]),
 ];

@@ -15,6 +15,7 @@ import { gapCases, lateCases } from "./store-order.ts";
 import { positionCases } from "./store-positions.ts";
 import { pruneCases } from "./store-prune.ts";
 import { laneCases, upkeepCases } from "./store-queries.ts";
+import { sequenceCases } from "./store-sequences.ts";
 import { effectCases, settleCases } from "./store-settle.ts";
 import { sourceCases } from "./store-sources.ts";
 
@@ -58,6 +59,7 @@ const GROUPS: readonly (readonly [string, readonly ContractCase[]])[] = [
   ["prune", pruneCases],
   ["copy", copyCases],
   ["sources", sourceCases],
+  ["sequences of entries", sequenceCases],
   ["position and arrival", positionCases],
   ["filters", filterCases],
   ["notes", noteCases],

@@ -78,9 +78,8 @@ describe("gapWaitPolicy()", () => {
     expect(waits("eager")).toEqual([0, 0]);
   });
 
-  it("asks a function about the event and bounds what it says, and refuses a policy it does not know", () => {
+  it("asks a function about the event, and refuses a policy it does not know", () => {
     expect(waits((about) => (about.eventType === "message.sent" ? 7 : 8))).toEqual([7, 8]);
-    expect(() => waits(() => Number.NaN)).toThrow(/gapWait/);
     expect(() => gapWaitPolicy("strickt" as "strict")).toThrow(/"gapWait" must be one of "balanced"/);
   });
 });

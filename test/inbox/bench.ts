@@ -21,10 +21,13 @@ import type {
 import { Worker, type WorkerOptions } from "../../src/inbox/worker.ts";
 import type { Receiver } from "../../src/index.ts";
 import type { Logger } from "../../src/internal/logger.ts";
-import { parseEvent } from "../../src/sources/messaging/parse.ts";
-import { SERVICE_TYPES, serviceReader } from "../../src/sources/messaging/source.ts";
+import { KNOWN_EVENT_TYPES, parseEvent } from "../../src/sources/messaging/parse.ts";
+import { serviceReader } from "../../src/sources/messaging/source.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock, type FakeClock } from "../../src/tools/testing/fake-clock.ts";
+
+/** Of the messaging service. */
+export const SERVICE_TYPES = { known: KNOWN_EVENT_TYPES, order: "sequence", holdBackMs: 0 } as const;
 
 /** A registry, typed by the service's events. */
 export type Handlers<Tx> = Pick<Receiver<Tx>, "on" | "onAny" | "onUnknown" | "onLate">;
@@ -178,7 +181,7 @@ export class Bench<Tx = never> {
     this.#logger = logger;
     this.instruments = new Instruments(logger, clock);
     const handlers = new HandlerRegistry<Tx>(SERVICE_TYPES);
-    this.entries = new Entries([{ name: "service", source: serviceReader(() => 0), handlers }]);
+    this.entries = new Entries([{ name: "service", source: serviceReader({ gapWait: () => 0 }), handlers }]);
     this.registry = handlers as unknown as Handlers<Tx>;
     options.register?.(this.registry);
     const standard = { concurrency: 4, flow: null, leaseMs: 30_000, maxAttempts: 12, onDead: "continue" as const };
@@ -192,6 +195,7 @@ export class Bench<Tx = never> {
 
   async open(): Promise<this> {
     await this.#inner.open(openContext(this.clock, this.#logger));
+    await this.#inner.admit(this.entries.presets);
     return this;
   }
 
@@ -301,7 +305,7 @@ export function stepElsewhere<Tx>(
   });
 }
 
-export const RULES = { name: "default", firstSequence: 1, toleranceMs: 300_000 };
+export const RULES = { name: "default", toleranceMs: 300_000 };
 
 export function openContext(clock: FakeClock, logger: Logger, id = "one"): OpenContext {
   const instance = { id, host: "here", pid: process.pid, pidStartedAt: "1" };
@@ -357,7 +361,7 @@ function complete() {
 export function quarantine(bench: Bench, text = "{", bytes = 1): Promise<QuarantineAnswer | null> {
   const raw = Buffer.from(text.padEnd(bytes));
   const body: NewQuarantine = {
-    ...{ reason: "invalid_json", slot: "current", signer: "s", scope: "delivery", signedAt: bench.clock.now() },
+    ...{ reason: "invalid_json", slot: "current", signer: "s", kinds: ["delivery"], signedAt: bench.clock.now() },
     ...{ source: "service", tenant: null, digest: raw, raw, trace: null },
   };
   return new Promise((resolve, reject) => {

@@ -25,7 +25,7 @@ const ATTEMPT: AttemptRecord = {
 };
 const QUARANTINED: QuarantineRecord = {
   ...{ id: 1, reason: "invalid_json", slot: "current", signer: "s", source: "service", tenant: null },
-  ...{ scope: "any", state: "held", replayedAs: null },
+  ...{ kinds: [], state: "held", replayedAs: null },
   ...{ signedAt: 2, acceptedAt: 3, untimed: false, trace: null, digest: Buffer.from("brace"), raw: Buffer.from("{") },
   head: null,
 };

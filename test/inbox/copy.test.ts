@@ -61,14 +61,17 @@ describe("copyInbox()", () => {
     await again.open(openContext(clock, silentLogger));
   });
 
-  it("takes along which entry is which kind of source", async () => {
+  it("takes along which entry is which kind of source, and the rules of its lanes", async () => {
     const from = await inboxWith("a");
-    await from.admit([{ name: "billing", preset: "stripe", shows: ["id"] }]);
+    const billing = { name: "billing", preset: "stripe", shows: ["id"], sequence: null };
+    const calls = { name: "calls", preset: "acme", shows: [], sequence: { firstSequence: 0, lastRetryMs: 600_000 } };
+    await from.admit([billing, calls]);
     const to = memoryStore({ volatile: true });
     await from.close();
     await copyInbox({ from, to });
     await to.open(openContext(clock, silentLogger));
-    const other = [{ name: "billing", preset: "github", shows: [] }];
+    expect(await to.admit([])).toEqual([billing, calls]);
+    const other = [{ name: "billing", preset: "github", shows: [], sequence: null }];
     expect(await failureOf(to.admit(other))).toMatchObject({ code: "wrong_source" });
   });
 

@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { Entries, HandlerRegistry } from "../../src/inbox/handlers.ts";
-import { SERVICE_TYPES, serviceReader } from "../../src/sources/messaging/source.ts";
+import { serviceReader } from "../../src/sources/messaging/source.ts";
+import { SERVICE_TYPES } from "./bench.ts";
 
 const nothing = () => {};
 
 /** The entries of a receiver of the service alone, and the registry of its entry. */
 function entriesOf(): { entries: Entries<never>; registry: HandlerRegistry<never> } {
   const registry = new HandlerRegistry<never>(SERVICE_TYPES);
-  const entries = new Entries([{ name: "service", source: serviceReader(() => 0), handlers: registry }]);
+  const entries = new Entries([{ name: "service", source: serviceReader({ gapWait: () => 0 }), handlers: registry }]);
   return { entries, registry };
 }
 

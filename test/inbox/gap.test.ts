@@ -6,7 +6,6 @@ import {
   type Candidate,
   expectedSequence,
   isDue,
-  LAST_RETRY_MS,
   type LanePosition,
   LONGEST_WAIT_MS,
   TOO_FAR_AHEAD_MS,
@@ -15,9 +14,10 @@ import { sized } from "../setup/form.ts";
 
 const NOW = 1_760_000_000_000;
 const MINUTE = 60_000;
+const LAST_RETRY_MS = 85 * MINUTE;
 
 const lane = (wish: Partial<LanePosition> = {}): LanePosition => ({
-  ...{ order: "sequence", cursor: null, gapSince: null, firstSequence: 1 },
+  ...{ order: "sequence", cursor: null, gapSince: null, firstSequence: 1, lastRetryMs: LAST_RETRY_MS },
   ...{ isSettled: () => false, heldSince: () => NOW },
   ...wish,
 });
@@ -115,6 +115,7 @@ const anyLane: fc.Arbitrary<LanePosition> = fc.record({
   cursor: fc.option(fc.integer({ min: 0, max: 12 })),
   gapSince: fc.option(instant),
   firstSequence: fc.constantFrom<number | "any">(0, 1, 5, "any"),
+  lastRetryMs: fc.constantFrom(0, MINUTE, LAST_RETRY_MS, 2 * LONGEST_WAIT_MS),
   isSettled: fc.constant(() => false),
   heldSince: fc.constant(() => NOW),
 });
@@ -145,10 +146,10 @@ describe("arm() for any lane", () => {
     forAll((arming, position, head, _late, now) => {
       if (arming.status !== "ready" || arming.missing === null || head === null) return;
       const waited = now - (position.gapSince ?? now);
-      const tooLate = now >= head.occurredAt + LAST_RETRY_MS && head.acceptedAt <= head.occurredAt + LAST_RETRY_MS;
+      const lastRetry = head.occurredAt + position.lastRetryMs;
+      const tooLate = now >= lastRetry && head.acceptedAt <= lastRetry;
       const clockWentBack =
-        (position.gapSince ?? now) + head.gapWaitMs > now + TOO_FAR_AHEAD_MS ||
-        head.occurredAt + LAST_RETRY_MS > now + TOO_FAR_AHEAD_MS;
+        (position.gapSince ?? now) + head.gapWaitMs > now + TOO_FAR_AHEAD_MS || lastRetry > now + TOO_FAR_AHEAD_MS;
       expect(head.gapWaitMs === 0 || waited >= head.gapWaitMs || tooLate || clockWentBack).toBe(true);
     });
   });

@@ -2,18 +2,12 @@ import { describe, expect, it } from "vitest";
 import { noInbox, rulesFor } from "../../src/inbox/store-rules.ts";
 import { RULES } from "./bench.ts";
 
-const recorded = { ...RULES, firstSequence: 0 };
+const recorded = { ...RULES, toleranceMs: 7 };
 
 describe("rulesFor()", () => {
   it("takes what a receiver says, at the first open and at each later one of its name", () => {
     expect(rulesFor(RULES, null, "memory")).toEqual(RULES);
     expect(rulesFor(RULES, recorded, "memory")).toEqual(RULES);
-  });
-
-  it("keeps the recorded first number when a receiver has none, and begins with 1", () => {
-    const asked = { ...RULES, firstSequence: null };
-    expect(rulesFor(asked, null, "memory").firstSequence).toBe(1);
-    expect(rulesFor(asked, recorded, "memory").firstSequence).toBe(0);
   });
 
   it("refuses a receiver of another name", () => {

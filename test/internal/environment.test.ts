@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { drainRoute } from "../../adapters/next.ts";
 import { createReceiver, createVerifier, type Keyring, SetupError } from "../../src/index.ts";
 import { createClient } from "../../src/messaging/client/index.ts";
-import { withStandIns } from "../../src/sources/messaging/keyring.ts";
+import { compileInBuild } from "../../src/sources/keys.ts";
+import { STRICT_RULES } from "../../src/sources/secret.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { postgresSecrets, postgresStore } from "../../src/stores/postgres.ts";
 import { sqliteSecrets } from "../../src/stores/sqlite.ts";
@@ -97,34 +98,44 @@ describe("in next build, a secret that is not set", () => {
   });
 });
 
-describe("withStandIns(), in next build", () => {
-  const filled = (keyring: unknown) => withStandIns("secrets", keyring);
-  const standIn = expect.stringMatching(/^[0-9a-f]{64}$/);
+describe("compileInBuild(), in next build", () => {
+  const slots = (keyring: unknown) =>
+    compileInBuild(keyring, STRICT_RULES, Date.now()).keys.map(
+      ({ grants: [grant] }) => `${grant?.slot} ${grant?.kind}`,
+    );
 
-  it.each<[string, unknown, unknown]>([
+  it.each<[string, unknown, string[]]>([
+    ["a keyring", "", []],
+    ["each secret that is not set", { current: "", previous: "", next: SECRET }, ["next null"]],
+    ["each of a list", { current: ["", undefined, SECRET], previous: [null] }, ["current null"]],
+    ["a kind", { inbound: undefined, delivery: SECRET }, ["current delivery"]],
     [
-      "each secret that is not set",
-      { current: "", previous: "", next: SECRET },
-      { current: standIn, previous: standIn, next: SECRET },
+      "a secret with its encoding",
+      { inbound: { secret: "", encoding: "hex" }, delivery: SECRET },
+      ["current delivery"],
     ],
     [
-      "no secret that may be absent",
-      { current: SECRET, previous: undefined, next: undefined },
-      { current: SECRET, previous: undefined, next: undefined },
+      "a replaced secret",
+      { current: SECRET, previous: { secret: "", validUntil: Date.now() + 1_000 } },
+      ["current null"],
     ],
-    [
-      "nothing that is no secret",
-      { secret: "", encoding: undefined, apiClientId: "" },
-      { secret: standIn, encoding: undefined, apiClientId: "" },
-    ],
-  ])("fills in %s", (_what, keyring, expected) => {
-    expect(filled(keyring)).toEqual(expected);
+  ])("leaves out %s", (_what, keyring, expected) => {
+    expect(slots(keyring)).toEqual(expected);
   });
 
-  it.each([{ current: "", previous: "", next: "" }, ["", "", ""]])(
-    "gives each of %j its own, so that no two secrets look the same",
-    (keyring) => {
-      expect(new Set(Object.values(filled(keyring) as object)).size).toBe(3);
-    },
-  );
+  it.each<[string, unknown, RegExp]>([
+    ["a tenant that is empty", { secret: SECRET, tenant: "" }, /"secrets.tenant" must be a text/],
+    ["an empty list", { current: [] }, /is an empty list/],
+    ["a set without a current secret", { next: "" }, /"secrets.current" must be a secret/],
+    ["one kind alone", { inbound: "" }, /"secrets.delivery" is missing/],
+    ["a next secret that is too short", { current: "", next: "short" }, /"secrets.next" is 5 bytes long/],
+    ["white space", "  ", /holds nothing but white space/],
+  ])("checks all that is set: %s", (_what, keyring, message) => {
+    expect(() => slots(keyring)).toThrow(message);
+  });
+
+  it("leaves nothing out anywhere else", () => {
+    vi.unstubAllEnvs();
+    expect(() => slots({ current: "", next: SECRET })).toThrow(/"secrets.current" is an empty text/);
+  });
 });

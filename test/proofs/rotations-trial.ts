@@ -134,7 +134,7 @@ async function untilIdle({ emulator, clock }: Scene): Promise<void> {
 
 function outcomeOf({ receiver, front, handled, events, deliveries }: Scene, rotations: number): Outcome {
   const all = [...deliveries.values()];
-  const slot = (name: string) => receiver.counters[`slot:${name}`] ?? 0;
+  const slot = (name: string) => receiver.counters[`slot:service:${name}`] ?? 0;
   return {
     ...verdictOn({ events, deliveries: all }, handled),
     rotations,

@@ -22,7 +22,7 @@ const SAMPLE_EVERY_MS = 50;
 
 const { adapter, path, flaw, bodies } = givenOptions<ServerOptions>();
 const store = storeAt({ path });
-const known: Keyring = { current: { secret: TEST_SECRET, apiClientId: "apc_1" } };
+const known: Keyring = { current: { secret: TEST_SECRET, tenant: "apc_1" } };
 
 async function secrets({ tenant }: KeyringContext): Promise<Keyring | undefined> {
   if (tenant === TENANT) return known;

@@ -32,7 +32,7 @@ function memoryAfter(...looks: readonly Look[]): AlertMemory {
 
 /** A process that has verified and refused so many deliveries. */
 function process(id: string, verified: number, refused: number, seenAt = 0): InstanceRecord {
-  const counters = { "slot:current": verified, "refused:signature_mismatch": refused, handshakes: 7 };
+  const counters = { "slot:service:current": verified, "refused:signature_mismatch": refused, handshakes: 7 };
   return { id, host: "h", pid: 1, seenAt, keyringVersion: "1", counters };
 }
 

@@ -460,7 +460,7 @@ describe("a secret of alerts that is also one of the webhooks", () => {
     ["with a line break", `${ALERT_SECRET}\n`],
     ["among those in use", { current: [SECRET, ALERT_SECRET] }],
     ["that was replaced", { current: SECRET, previous: { secret: ALERT_SECRET, validUntil } }],
-    ["that comes next", { current: SECRET, next: { secret: ALERT_SECRET, apiClientId: "apc_1" } }],
+    ["that comes next", { current: SECRET, next: { secret: ALERT_SECRET, tenant: "apc_1" } }],
     ["of one kind", { inbound: SECRET, delivery: ALERT_SECRET }],
   ])("is refused: %s", (_, secrets) => {
     expect(() => createReceiver({ secrets, store: store(), alerts })).toThrow(refused);

@@ -177,7 +177,7 @@ describe("receiver.handle(): the order of checks", () => {
     expect((await deliver("not json")).status).toBe(400);
     expect(store.faults.turns).toEqual([]);
     const refused = { "refused:signature_mismatch": 1, "refused:invalid_event": 1 };
-    expect(receiver.counters).toEqual({ ...refused, "slot:current": 1 });
+    expect(receiver.counters).toEqual({ ...refused, "slot:service:current": 1 });
   });
 
   it("does not open the inbox for a request that is not verified", async () => {

@@ -188,7 +188,7 @@ describe("the bytes of a complete body", () => {
   const down = () => Promise.reject(new Error("the vault is sealed"));
   const never = () => new Promise<never>(() => {});
   const broken = defineSource({
-    ...{ preset: "acme", lastRetryMs: 0, identify: () => "", describe: () => ({ type: "a" }) },
+    ...{ preset: "acme", lastRetryMs: 0, place: () => ({ type: "a", id: "" }) },
     parse: () => ({ ok: false, code: "never" }),
     verify: () => {
       throw new TypeError("a bug");

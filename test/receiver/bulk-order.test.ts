@@ -25,7 +25,7 @@ async function openInbox() {
       signer: "s",
       source: "service",
       tenant: null,
-      scope: "any",
+      kinds: [],
       signedAt: clock.now(),
       trace: null,
     };

@@ -54,7 +54,7 @@ describe("filter", () => {
     ]);
     expect((await receiver.inbox.find()).items).toEqual([]);
     expect((await receiver.inbox.stats()).counters).toMatchObject({ accepted: 0, filtered: 0 });
-    expect(receiver.counters).toMatchObject({ filtered: 2 });
+    expect(receiver.counters).toMatchObject({ "filtered:service": 2 });
     const [line] = log.filter(({ message }) => message.startsWith("Event was filtered"));
     expect(line?.fields).toEqual({ eventType: "message.inbound", sequence: 0, source: "service", id: "msg_in_1" });
   });

@@ -46,6 +46,14 @@ describe("an event that waits for a missing one", () => {
     expect(gaps(log)[1]).toMatchObject({ fields: { eventId: 2, sequence: 4, missing: { from: 3, to: 3 } } });
   });
 
+  it("counts from the first sequence of its source", async () => {
+    const { receiver, deliver, clock, log } = sqliteBench({ firstSequence: 0 });
+    await receiver.onAny(() => {}).start();
+    await deliver(outbound("queued", { occurredAt: clock.now() }));
+    await clock.advance(1_000);
+    expect(gaps(log)).toMatchObject([{ fields: { sequence: 1, missing: { from: 0, to: 0 } } }]);
+  });
+
   it("says nothing where the missing one comes within a second", async () => {
     const { receiver, deliver, clock, log } = sqliteBench();
     await receiver.onAny(() => {}).start();

@@ -201,8 +201,8 @@ describe("the warning that nobody works", () => {
     await other.deliver(inbound(), { unsigned: true });
     await other.receiver.inbox.stats();
     await web.clock.advance(2 * MINUTE);
-    expect(other.receiver.counters).toEqual({ "refused:missing_timestamp": 1 });
-    expect(other.codes()).toEqual(["missing_timestamp"]);
+    expect(other.receiver.counters).toEqual({ "refused:missing_signature": 1 });
+    expect(other.codes()).toEqual(["missing_signature"]);
   });
 });
 

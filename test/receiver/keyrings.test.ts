@@ -10,7 +10,7 @@ import {
   type WebhookSource,
 } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { github, hmacSource, type SourceKeyring } from "../../src/sources/index.ts";
+import { github, hmacSource } from "../../src/sources/index.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 import { deferred, HOUR, idleTurns, incoming, memoryBench, SECRET, sqliteBench } from "./bench.ts";
@@ -33,7 +33,7 @@ describe("kinds on one URL (RCV-8, DLV-9)", () => {
       (await deliver(outbound("sent"), { secret: INBOUND })).status,
     ];
     expect(statuses).toEqual([200, 401, 200, 401]);
-    expect(receiver.counters).toEqual({ "slot:current": 2, "refused:out_of_scope": 2 });
+    expect(receiver.counters).toEqual({ "slot:service:current": 2, "refused:out_of_scope": 2 });
     expect((await receiver.inbox.stats()).counters.accepted).toBe(2);
   });
 
@@ -57,22 +57,22 @@ describe("kinds on one URL (RCV-8, DLV-9)", () => {
 });
 
 describe("scoped secrets", () => {
-  const clients = ["apc_a", "apc_b", "apc_c"];
-  const secretOf = (client: string) => `the-secret-of-the-client-${client}`;
-  const secrets = { current: clients.map((apiClientId) => ({ secret: secretOf(apiClientId), apiClientId })) };
+  const tenants = ["apc_a", "apc_b", "apc_c"];
+  const secretOf = (tenant: string) => `the-secret-of-the-tenant-${tenant}`;
+  const secrets = { current: tenants.map((tenant) => ({ secret: secretOf(tenant), tenant })) };
 
-  it("sign for their own client alone: the whole matrix (RCV-2)", async () => {
+  it("sign for their own tenant alone: the whole matrix (RCV-2)", async () => {
     const { deliver, receiver } = sqliteBench({ secrets });
-    for (const signer of clients) {
-      for (const client of clients) {
-        const events = [inbound({ apiClientId: client }), outbound("queued", { apiClientId: client })];
+    for (const signer of tenants) {
+      for (const tenant of tenants) {
+        const events = [inbound({ apiClientId: tenant }), outbound("queued", { apiClientId: tenant })];
         for (const event of events) {
           const { status } = await deliver(event, { secret: secretOf(signer) });
-          expect([signer, client, status]).toEqual([signer, client, signer === client ? 200 : 401]);
+          expect([signer, tenant, status]).toEqual([signer, tenant, signer === tenant ? 200 : 401]);
         }
       }
     }
-    expect((await receiver.inbox.stats()).counters.accepted).toBe(2 * clients.length);
+    expect((await receiver.inbox.stats()).counters.accepted).toBe(2 * tenants.length);
   });
 });
 
@@ -91,9 +91,9 @@ describe("rotation (RCV-9)", () => {
     expect(await statusAt(end, SECRET)).toBe(200);
     expect(await statusAt(end, NEXT)).toBe(200);
     expect(receiver.counters).toEqual({
-      "slot:previous": 1,
-      "slot:current": 1,
-      "slot:next": 1,
+      "slot:service:previous": 1,
+      "slot:service:current": 1,
+      "slot:service:next": 1,
       "refused:signature_mismatch": 1,
     });
   });
@@ -158,7 +158,7 @@ describe("secrets of other sources that are read (RCV-9)", () => {
   });
 
   it("accept a replaced secret until the end that was read last, although no secret is new", async () => {
-    const replacedUntil = (validUntil: number): SourceKeyring => ({
+    const replacedUntil = (validUntil: number): Keyring => ({
       current: SECRET,
       previous: { secret: OLD, validUntil },
     });
@@ -176,13 +176,26 @@ describe("secrets of other sources that are read (RCV-9)", () => {
   });
 
   it("count a secret by its new place once it was read there, although no secret is new", async () => {
-    let current: SourceKeyring = { current: OLD, next: SECRET };
+    let current: Keyring = { current: OLD, next: SECRET };
     const { receiver, clock, push } = receiving(github({ secrets: async () => current }));
     expect(await push(SECRET)).toBe(200);
     current = { current: [OLD, SECRET] };
     await clock.advance(60_000);
     expect(await push(SECRET)).toBe(200);
     expect(receiver.counters).toEqual({ "slot:github:next": 1, "slot:github:current": 1 });
+  });
+
+  it("are not asked for where no kind is unsigned and the headers that prove a delivery are missing", async () => {
+    let asked = 0;
+    const secrets = async () => {
+      asked++;
+      return SECRET;
+    };
+    const { receiver, clock, push } = receiving(github({ secrets }));
+    expect((await receiver.handle(incoming("{}", clock.now()))).status).toBe(401);
+    expect(asked).toBe(0);
+    expect(await push(SECRET)).toBe(200);
+    expect(asked).toBe(1);
   });
 
   const LARGE = { bytes: 17 * 1024 * 1024 };
@@ -197,7 +210,7 @@ describe("secrets of other sources that are read (RCV-9)", () => {
     let ofA: Promise<void> = Promise.resolve();
     const secrets = async ({ tenant = "" }: KeyringContext) => {
       if (tenant === "a") await ofA;
-      return current.get(tenant);
+      return { secret: current.get(tenant) ?? "", tenant };
     };
     const { push, clock } = receiving(github({ secrets }));
     for (const tenant of current.keys()) expect(await push(OLD, { tenant })).toBe(200);
@@ -222,7 +235,7 @@ describe("keyrings that are read", () => {
   ])("are apart for requests that differ in one thing: %s", async (_part, one, other) => {
     const theirs = "the-signing-secret-of-the-others";
     const isOne = (context: KeyringContext) => context.tenant === one.tenant && context.route === one.route;
-    const ringOf = (secret: string): Keyring => ({ current: { secret, apiClientId: "apc_1" } });
+    const ringOf = (secret: string): Keyring => ({ current: { secret, tenant: "apc_1" } });
     const { deliver } = sqliteBench({ secrets: async (context) => ringOf(isOne(context) ? SECRET : theirs) });
     const statuses: number[] = [];
     for (const [context, secret] of [[one, SECRET], [other, SECRET], [other, theirs], [one, theirs]] as const) // biome-ignore format: a table
@@ -235,7 +248,7 @@ describe("keyrings that are read", () => {
     const { deliver } = sqliteBench({
       secrets: async (context) => {
         asked.push(context);
-        return context.tenant === "a" ? { current: { secret: SECRET, apiClientId: "apc_1" } } : undefined;
+        return context.tenant === "a" ? { current: { secret: SECRET, tenant: "apc_1" } } : undefined;
       },
     });
     expect((await deliver(inbound(), { tenant: "a", route: "/hooks" })).status).toBe(200);

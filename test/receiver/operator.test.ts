@@ -161,7 +161,7 @@ describe("counters and heartbeats", () => {
     const [instance] = (await receiver.inbox.stats()).instances;
     expect(instance).toMatchObject({
       pid: process.pid,
-      counters: { "slot:current": 1, "refused:missing_timestamp": 1 },
+      counters: { "slot:service:current": 1, "refused:missing_signature": 1 },
     });
     expect(instance?.keyringVersion).toMatch(/^[0-9a-f]{16}$/);
   });
@@ -173,6 +173,6 @@ describe("counters and heartbeats", () => {
       await deliver(body, { method: `METHOD${index}` });
       await deliver(body, { headers: { "content-encoding": `gzip${index}` } });
     }
-    expect(receiver.counters).toEqual({ "slot:current": 50, "refused:method": 50, "refused:encoding": 50 });
+    expect(receiver.counters).toEqual({ "slot:service:current": 50, "refused:method": 50, "refused:encoding": 50 });
   });
 });

@@ -32,7 +32,7 @@ const bounds: readonly [string, number, number, string][] = [
   ["handlerTimeoutMs", 10, 3_600_000, "ms"],
   ["leaseMs", 1_000, 3_600_000, "ms"],
   ["maxAttempts", 1, 100, "attempts"],
-  ["maxBodyBytes", 1_024, 1_048_576, "bytes"],
+  ["maxBodyBytes", 1_024, 33_554_432, "bytes"],
   ["firstSequence", 0, 10_000, '(or "any")'],
 ];
 

@@ -47,7 +47,11 @@ describe("slots", () => {
     await idleTurns();
     expect((await deliver(inbound({ messageId: "one more" }))).status).toBe(503);
     expect((await deliver(body, { unsigned: true })).status).toBe(401);
-    expect(receiver.counters).toEqual({ "slot:current": 257, "refused:busy": 1, "refused:missing_timestamp": 1 });
+    expect(receiver.counters).toEqual({
+      "slot:service:current": 257,
+      "refused:busy": 1,
+      "refused:missing_signature": 1,
+    });
     gate.resolve();
     for (const answer of await Promise.all(held)) expect(answer.status).toBe(200);
     expect((await deliver(inbound({ messageId: "one more" }))).status).toBe(200);
@@ -179,8 +183,7 @@ describe("a large body", () => {
         return key === undefined ? { ok: false, code } : { ok: true, key, signedAt: null };
       },
       parse: () => ({ ok: true, event: {} }),
-      identify: (_event, _kept, digest) => digest(),
-      describe: () => ({ type: "thing" }),
+      place: (_event, { digest }) => ({ type: "thing", id: digest() }),
     })({ secrets });
     const receiver = createReceiver({ source, store: memoryStore({ volatile: true }), logger: silentLogger });
     const send = (bytes: number, secret = "") => {
@@ -226,8 +229,8 @@ describe("logs of refused requests", () => {
     await clock.advance(1_000);
     await deliver(body, { unsigned: true });
     expect(log).toHaveLength(11);
-    expect(log[10]?.fields).toEqual({ code: "missing_timestamp", status: 401, leftOut: 90 });
-    expect(receiver.counters).toEqual({ "refused:missing_timestamp": 101 });
+    expect(log[10]?.fields).toEqual({ code: "missing_signature", status: 401, leftOut: 90 });
+    expect(receiver.counters).toEqual({ "refused:missing_signature": 101 });
   });
 
   it("hide neither failures of the store nor each other's", async () => {

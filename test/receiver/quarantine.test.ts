@@ -20,7 +20,7 @@ describe.each([
     }
     const { items } = await receiver.inbox.findQuarantined();
     expect(items).toMatchObject([
-      { reason: "invalid_json", slot: "current", source: "service", tenant: null, scope: "any", state: "held" },
+      { reason: "invalid_json", slot: "current", source: "service", tenant: null, kinds: [], state: "held" },
     ]);
     expect(Buffer.from((await receiver.inbox.quarantined(items[0]?.id ?? 0))?.row.raw ?? []).toString()).toBe(junk);
     expect(codes()).toContain("quarantined");
@@ -92,13 +92,13 @@ describe.each([
 describe("quarantine", () => {
   it.each<readonly [string, Keyring]>([
     ["for another kind", { inbound: OTHERS, delivery: SECRET }],
-    ["for another client", { current: [OTHERS, SECRET].map((secret, n) => ({ secret, apiClientId: `apc_${n}` })) }],
+    ["for another client", { current: [OTHERS, SECRET].map((secret, n) => ({ secret, tenant: `apc_${n}` })) }],
   ])("keeps a body that one secret signed %s apart from the same body under its own", async (_what, secrets) => {
     const { deliver, receiver } = sqliteBench({ secrets });
     for (const secret of [OTHERS, SECRET, OTHERS, SECRET])
       expect((await deliver(junk, { secret })).body).toBe('{"outcome":"quarantined"}');
     const { items } = await receiver.inbox.findQuarantined();
-    expect(new Set(items.map(({ scope }) => scope)).size).toBe(2);
+    expect(new Set(items.map(({ tenant, kinds }) => `${tenant} ${kinds}`)).size).toBe(2);
     expect(items).toHaveLength(2);
   });
 
@@ -121,7 +121,7 @@ describe("quarantine", () => {
       expect(await deliver(junk)).toMatchObject({ status: 400, body: '{"error":"invalid_event"}' });
     }
     expect((await receiver.inbox.stats()).gauges.quarantined).toBe(0);
-    expect(receiver.counters).toEqual({ "slot:current": 15, "refused:invalid_event": 15 });
+    expect(receiver.counters).toEqual({ "slot:service:current": 15, "refused:invalid_event": 15 });
     const fields = { code: "invalid_event", status: 400, reason: "invalid_json" };
     expect(log.filter((line) => line.fields.code === "invalid_event")).toHaveLength(10);
     expect(log[0]).toMatchObject({ level: "warn", fields });
@@ -143,14 +143,18 @@ describe("quarantine", () => {
 
 describe("inbox.replayQuarantined()", () => {
   /** As an older version would have left it: a body that this one can read. */
-  async function holdReadable<Tx>({ store, clock, receiver }: Bench<Tx>, body: string, scope = "any"): Promise<number> {
+  async function holdReadable<Tx>(
+    { store, clock, receiver }: Bench<Tx>,
+    body: string,
+    kinds: readonly string[] = [],
+  ): Promise<number> {
     await receiver.inbox.stats();
     const raw = Buffer.from(body);
     await store.step({
       ...{ settles: [], accepts: [] },
       quarantines: [
         {
-          ...{ reason: "invalid_event", slot: "current", signer: "s", scope, signedAt: clock.now(), trace: null },
+          ...{ reason: "invalid_event", slot: "current", signer: "s", kinds, signedAt: clock.now(), trace: null },
           ...{ source: "service", tenant: null, digest: sha256(raw), raw },
         },
       ],
@@ -174,9 +178,9 @@ describe("inbox.replayQuarantined()", () => {
     expect(await bench.receiver.inbox.replayQuarantined(id)).toEqual({ ok: false, reason: "wrong_state" });
   });
 
-  it.each(["client", "", "everything", "any:junk"])("makes nothing of a body whose scope is %j", async (scope) => {
+  it.each(["client", "", "everything", "any:junk"])("makes nothing of a body of the kind %j", async (kind) => {
     const bench = sqliteBench();
-    const id = await holdReadable(bench, inbound(), scope);
+    const id = await holdReadable(bench, inbound(), [kind]);
     await expect(bench.receiver.inbox.replayQuarantined(id)).rejects.toThrow("does not cover the event");
   });
 
@@ -187,7 +191,7 @@ describe("inbox.replayQuarantined()", () => {
     const id = row?.id ?? 0;
     await expect(receiver.inbox.replayQuarantined(id)).rejects.toMatchObject({
       code: "invalid_event",
-      message: expect.stringContaining("still not a valid event for this version of oncehook (invalid_json)"),
+      message: expect.stringContaining('still not an event for the source "service" (invalid_json)'),
     });
     await expect(receiver.inbox.replayQuarantined(id)).rejects.not.toThrow(/5550100009/);
     expect(await receiver.inbox.replayQuarantined(id + 1)).toEqual({ ok: false, reason: "not_found" });

@@ -42,7 +42,10 @@ const secretOf = (tenant: string) => `whsec_${Buffer.from(tenant.padEnd(32, "_")
 
 const SOURCES = {
   billing: stripe({ secrets: TEST_SECRETS.stripe }),
-  orders: standardWebhooks({ secrets: ({ tenant = "" }) => secretOf(tenant), lane: ({ data }) => `${data}` }),
+  orders: standardWebhooks({
+    secrets: ({ tenant = "" }) => ({ secret: secretOf(tenant), tenant }),
+    lane: ({ data }) => `${data}`,
+  }),
   code: github({ secrets: TEST_SECRETS.github, lane: ({ owner, object }) => JSON.stringify([owner, object]) }),
   pings: pings({ secrets: PINGS_SECRET }),
 };
@@ -201,7 +204,7 @@ function labelOf(
   header: (name: string) => string | undefined,
   body: Uint8Array,
 ): string {
-  const name = ["webhook-id", "x-github-delivery", "x-id"].map((one) => header(one) ?? "").join("");
+  const name = [":proven", "x-github-delivery", "x-id"].map((one) => header(one) ?? "").join("");
   const client = tenant === null ? source : `${source}:${tenant}`;
   return [client, type, name, Buffer.from(body)].join(" ");
 }

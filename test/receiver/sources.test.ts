@@ -113,7 +113,7 @@ describe.each([
     expect(await send("billing", body)).toEqual({ outcome: "quarantined" });
     const [row, ...others] = (await receiver.inbox.findQuarantined()).items;
     expect([row?.reason, others.length]).toEqual(["invalid_event", 0]);
-    expect([row?.source, row?.tenant, row?.scope]).toEqual(["billing", null, "any"]);
+    expect([row?.source, row?.tenant, row?.kinds]).toEqual(["billing", null, []]);
     await expect(receiver.inbox.replayQuarantined(row?.id ?? 0)).rejects.toMatchObject({ code: "invalid_event" });
   });
 
@@ -268,7 +268,7 @@ describe("a process that lacks a source", () => {
 describe("a quarantined body of another source", () => {
   it("becomes no event of the messaging service, whatever it and its tenant's name say", async () => {
     const path = newInboxFile();
-    const source = stripe({ secrets: () => TEST_SECRETS.stripe });
+    const source = stripe({ secrets: ({ tenant = "" }) => ({ secret: TEST_SECRETS.stripe, tenant }) });
     const receiver = createReceiver({ store: sqliteStore(path), source }).onAny(() => {});
     const request = signedRequest(fixtures.inbound(), { source: "stripe" });
     const answer = await receiver.handle({ ...incomingOf(request), tenant: "x,any" });
@@ -404,8 +404,7 @@ describe("a definition that is wrong", () => {
     verify: (_head, _body, [key]) =>
       key === undefined ? { ok: false, code: "none" } : { ok: true, key, signedAt: null },
     parse: () => ({ ok: true, event: {} }),
-    identify: (_event, _kept, digest) => digest(),
-    describe: () => ({ type: "thing" }),
+    place: (_event, { digest }) => ({ type: "thing", id: digest() }),
   };
   const answerOf = async (part: Partial<SourceDefinition<object>>, options = {}) => {
     const source = defineSource({ ...base, ...part })({ secrets: "a secret" });
@@ -421,6 +420,8 @@ describe("a definition that is wrong", () => {
   const throws = () => {
     throw new TypeError("a bug");
   };
+  const placed = (place: object) => ({ place: () => ({ type: "thing", id: "1", ...place }) });
+  const bySequence = (at: number) => ({ ...placed({ lane: "1", at }), order: "sequence" }) as const;
 
   it.each<readonly [string, Partial<SourceDefinition<object>>, readonly unknown[]]>([
     ["verify throws", { verify: throws }, [500, undefined]],
@@ -430,12 +431,24 @@ describe("a definition that is wrong", () => {
     ["verify says no word", { verify: () => ({ ok: false, code: "A word" }) }, [401, undefined]],
     ["parse throws", { parse: throws }, [200, "source_failed"]],
     ["parse says no word", { parse: () => ({ ok: false }) as never }, [200, "source_failed"]],
-    ["identify returns nothing", { identify: () => "" }, [200, "source_failed"]],
-    ["identify returns 513 characters", { identify: () => "x".repeat(513) }, [200, "source_failed"]],
-    ["identify returns 1,301 bytes", { identify: () => LONG }, [200, "source_failed"]],
-    ["describe returns no type", { describe: () => ({}) as never }, [200, "source_failed"]],
-    ["describe returns a type of 1,301 bytes", { describe: () => ({ type: LONG }) }, [200, "source_failed"]],
-    ["lane returns 1,301 bytes", { lane: () => LONG }, [200, "source_failed"]],
+    ["place throws", { place: throws }, [200, "source_failed"]],
+    ["place returns nothing", { place: () => undefined as never }, [200, "source_failed"]],
+    ["an id is missing", { place: () => ({ type: "thing" }) }, [200, "source_failed"]],
+    ["an id is empty", placed({ id: "" }), [200, "source_failed"]],
+    ["an id of 513 characters", placed({ id: "x".repeat(513) }), [200, "source_failed"]],
+    ["an id of 1,301 bytes", placed({ id: LONG }), [200, "source_failed"]],
+    ["a type is missing", { place: () => ({ id: "1" }) as never }, [200, "source_failed"]],
+    ["a type of 1,301 bytes", placed({ type: LONG }), [200, "source_failed"]],
+    ["a tenant of 1,301 bytes", placed({ tenant: LONG }), [200, "source_failed"]],
+    ["a lane of 1,301 bytes", placed({ lane: LONG }), [200, "source_failed"]],
+    ["a lane by sequence without a number", { ...placed({ lane: "1" }), order: "sequence" }, [200, undefined]],
+    ["a number by sequence above 10,000", bySequence(10_001), [200, "source_failed"]],
+    ["a number by sequence below 0", bySequence(-1), [200, "source_failed"]],
+    [
+      "a wait by sequence that is not a number",
+      { ...bySequence(1), gapWait: () => Number.NaN },
+      [200, "source_failed"],
+    ],
   ])("is answered, and nothing is lost: %s", async (_, part, expected) => {
     expect(await answerOf(part)).toEqual(expected);
   });

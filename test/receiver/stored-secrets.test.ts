@@ -47,7 +47,7 @@ describe("createReceiver() with a secret store", () => {
     await secrets.write("inbound", slots({ next: nextSince(clock.now()) }), 1);
     await clock.advance(2_000);
     expect((await deliver(inbound({ messageId: "m 2" }), { secret: NEXT })).status).toBe(200);
-    expect(receiver.counters).toEqual({ "slot:current": 1, "slot:next": 1 });
+    expect(receiver.counters).toEqual({ "slot:service:current": 1, "slot:service:next": 1 });
   });
 
   it("writes one heartbeat for a change, and none for a refresh that brings nothing", async () => {

@@ -106,7 +106,7 @@ describe("the counters", () => {
     const bench = memoryBench();
     bench.store.faults.open = new Error("down");
     expect(await bench.deliver(inbound())).toMatchObject({ status: 503 });
-    expect(bench.receiver.counters).toEqual({ "slot:current": 1 });
+    expect(bench.receiver.counters).toEqual({ "slot:service:current": 1 });
     const broken = memoryBench({ secrets: () => Promise.reject(new Error("vault down")) });
     expect(await broken.deliver(inbound())).toMatchObject({ status: 503 });
     expect(broken.receiver.counters).toEqual({ "refused:keyring_unavailable": 1 });

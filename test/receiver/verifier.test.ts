@@ -46,7 +46,7 @@ describe("createVerifier()", () => {
     expect(() => createVerifier({ secrets })).toThrow(/only a receiver takes unsigned kinds/);
     const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     onTestFinished(() => write.mockRestore());
-    expect(await statusOf({}, { secrets: async () => secrets })).toBe(500);
+    expect(await statusOf({}, { secrets: async () => secrets })).toBe(503);
     expect(write.mock.calls.join()).toContain("only a receiver takes unsigned kinds");
   });
 
@@ -56,7 +56,7 @@ describe("createVerifier()", () => {
       asked.push(context);
       const { tenant } = context;
       if (tenant === "broken") throw new Error("down");
-      return tenant === "known" ? { current: { secret: SECRET, apiClientId: "apc_1" } } : undefined;
+      return tenant === "known" ? { current: { secret: SECRET, tenant: "apc_1" } } : undefined;
     };
     const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
     onTestFinished(() => write.mockRestore());
@@ -130,12 +130,12 @@ describe("createVerifier()", () => {
     expect(await statusOf({ readBody })).toBe(401);
   });
 
-  it("takes a limit of 1 KiB to 1 MiB, and says so when it is another", () => {
-    for (const maxBodyBytes of [1_024, 1_048_576]) {
+  it("takes a limit of 1 KiB to 32 MiB, and says so when it is another", () => {
+    for (const maxBodyBytes of [1_024, 33_554_432]) {
       expect(() => createVerifier({ secrets: SECRET, maxBodyBytes })).not.toThrow();
     }
-    expect(() => createVerifier({ secrets: SECRET, maxBodyBytes: 1_048_577 })).toThrow(
-      'Option "maxBodyBytes" must be a whole number from 1024 to 1048576 bytes; it is 1048577.',
+    expect(() => createVerifier({ secrets: SECRET, maxBodyBytes: 33_554_433 })).toThrow(
+      'Option "maxBodyBytes" must be a whole number from 1024 to 33554432 bytes; it is 33554433.',
     );
   });
 

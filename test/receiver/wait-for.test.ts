@@ -159,7 +159,7 @@ describe("waitFor()", () => {
     receiver.on(["message.queued", "message.sent"], () => {});
     await expect(receiver.waitFor(message, "message.sent", { timeoutMs: 0 })).rejects.toMatchObject({
       code: "wait_timeout",
-      fields: { messageId: "msg_1" },
+      fields: { awaited: "msg_1" },
     });
     await clock.advance(60_000);
     let code: unknown = null;
@@ -283,7 +283,7 @@ describe("a wait whose time is over", () => {
     const { receiver } = memoryBench();
     const error = await timeout(receiver, "message.delivery");
     expect(error.message).toMatch(/^The event was not handled within 0 ms: nothing of this message has arrived/);
-    expect(error.fields).toEqual({ messageId: "msg_1", state: "missing", laneStatus: null, eventTypes: "" });
+    expect(error.fields).toEqual({ awaited: "msg_1", state: "missing", laneStatus: null, eventTypes: "" });
   });
 
   it("shows of unknown types only what looks like a name", async () => {

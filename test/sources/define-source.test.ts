@@ -8,13 +8,14 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createReceiver, type HandlerContext, type InboxStore } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
+import { Head } from "../../src/sources/headers.ts";
 import {
   defineSource,
   github,
   hmacSource,
+  type KeyringProvider,
   type SlackEvent,
   type SourceEvents,
-  type SourceKeyringProvider,
   type StandardWebhooksEvent,
   shopify,
   slack,
@@ -45,7 +46,7 @@ const TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const PLACES = ["one", "two"].flatMap((entry) => ["a", "b"].map((tenant) => ({ entry, tenant })));
 
 interface Own {
-  readonly secrets: SourceKeyringProvider;
+  readonly secrets: KeyringProvider;
   /** Fails: what it is asked about is quarantined. */
   readonly lane?: () => never;
 }
@@ -143,14 +144,16 @@ const ORDER = {
   "x-shopify-topic": "orders/create",
   "x-shopify-webhook-id": WEBHOOK_ID,
   "x-shopify-shop-domain": "example.myshopify.com",
+  ":proven": "x-shopify-",
 };
 const GID = "gid://shopify/Order/820982911946154508";
 const SID = `SM${"0".repeat(31)}1`;
 const TOKEN = "a1b2c3d4-0000-4000-8000-000000000001";
 const HOOK = "https://example.com/webhooks";
-const signedHead = ({ headers }: SignedRequest) => ({
-  "x-twilio-signature": headers["x-twilio-signature"] ?? "",
+const ofSignature = ({ headers }: SignedRequest) => sha256(headers["x-twilio-signature"] ?? "");
+const signedHead = (sent: SignedRequest) => ({
   "i-twilio-idempotency-token": TOKEN,
+  ":proven": ofSignature(sent),
 });
 const CALL = { CallSid: "CA1", CallStatus: "completed" };
 const STREAMED = { type: "com.twilio.a" };
@@ -170,13 +173,13 @@ const ROWS: Readonly<Record<string, Row>> = {
     "stripe",
     (own) => stripe(own),
     fixtures.stripe(),
-    () => placed("in_000001", "evt_000001", "invoice.paid", HAPPENED, HAPPENED_THEN),
+    () => placed("in_000001", "evt_000001", "invoice.paid", 1_000 * HAPPENED, HAPPENED_THEN),
   ),
   "stripe, of a connected account": row(
     "stripe",
     (own) => stripe(own),
     { ...fixtures.stripe({ id: "evt_2" }), account: "acct_1" },
-    () => placed('["acct_1","test","in_000001"]', "evt_2", "invoice.paid", HAPPENED, HAPPENED_THEN),
+    () => placed('["acct_1","test","in_000001"]', "evt_2", "invoice.paid", 1_000 * HAPPENED, HAPPENED_THEN),
   ),
   "stripe, each by itself": row(
     "stripe",
@@ -188,7 +191,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     "stripe",
     (own) => stripe({ lane: ({ type }) => type, ...own }),
     fixtures.stripe(),
-    () => placed("invoice.paid", "evt_000001", "invoice.paid", HAPPENED, HAPPENED_THEN),
+    () => placed("invoice.paid", "evt_000001", "invoice.paid", 1_000 * HAPPENED, HAPPENED_THEN),
   ),
   github: row(
     "github",
@@ -259,20 +262,20 @@ const ROWS: Readonly<Record<string, Row>> = {
     "standard-webhooks",
     (own) => standardWebhooks(own),
     fixtures.standardWebhooks(),
-    () => alone("user.created", "msg_000001", { ...HAPPENED_THEN, head: { "webhook-id": "msg_000001" } }),
+    () => alone("user.created", "msg_000001", { ...HAPPENED_THEN, head: { ":proven": "msg_000001" } }),
   ),
   "standard-webhooks, with the headers of svix": row(
     "standard-webhooks",
-    (own) => standardWebhooks({ headerPrefix: "svix", ...own }),
+    (own) => standardWebhooks(own),
     fixtures.standardWebhooks(),
-    () => alone("user.created", "msg_000001", { ...HAPPENED_THEN, head: { "svix-id": "msg_000001" } }),
+    () => alone("user.created", "msg_000001", { ...HAPPENED_THEN, head: { ":proven": "msg_000001" } }),
     { rename: ["webhook-", "svix-"] },
   ),
   "standard-webhooks, a lane of one's own": row(
     "standard-webhooks",
     (own) => standardWebhooks<StandardWebhooksEvent>({ lane: ({ data }) => `${(data as { id: string }).id}`, ...own }),
     fixtures.standardWebhooks(),
-    () => inLane("user_000001", "msg_9", "user.created", { ...HAPPENED_THEN, head: { "webhook-id": "msg_9" } }),
+    () => inLane("user_000001", "msg_9", "user.created", { ...HAPPENED_THEN, head: { ":proven": "msg_9" } }),
     { id: "msg_9" },
   ),
   twilio: row(
@@ -280,14 +283,14 @@ const ROWS: Readonly<Record<string, Row>> = {
     (own) => twilio({ url: HOOK, ...own }),
     fixtures.twilio(),
     (sent) =>
-      placed(SID, `${SID}:delivered`, "message.delivered", 5_000, { head: signedHead(sent), event: fixtures.twilio() }),
+      placed(SID, ofSignature(sent), "message.delivered", 5_000, { head: signedHead(sent), event: fixtures.twilio() }),
   ),
   "twilio, with a query": row(
     "twilio",
     (own) => twilio({ url: HOOK, ...own }),
     fixtures.twilio({ type: "queued" }),
     (sent) =>
-      placed(SID, `${SID}:queued`, "message.queued", 2_000, {
+      placed(SID, ofSignature(sent), "message.queued", 2_000, {
         head: { ":query": "customer=7", ...signedHead(sent) },
         event: fixtures.twilio({ type: "queued" }),
       }),
@@ -298,7 +301,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     (own) => twilio<TwilioEvent>({ url: HOOK, lane: ({ To }) => `${To}`, ...own }),
     fixtures.twilio(),
     (sent) =>
-      inLane("+15550000002", `${SID}:delivered`, "message.delivered", {
+      inLane("+15550000002", ofSignature(sent), "message.delivered", {
         head: signedHead(sent),
         event: fixtures.twilio(),
       }),
@@ -308,7 +311,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     (own) => twilio({ url: HOOK, ...own }),
     CALL,
     (sent) =>
-      alone("call.completed", sha256(signedHead(sent)["x-twilio-signature"]), {
+      alone("call.completed", ofSignature(sent), {
         ...{ reference: "CA1", head: signedHead(sent), event: CALL },
       }),
   ),
@@ -371,17 +374,18 @@ const ROWS: Readonly<Record<string, Row>> = {
       preset: "own",
       lastRetryMs: 0,
       keep: [":query"],
-      positionIs: "time",
+      order: "position",
+      atIs: "time",
       verify(head, body, keys) {
         const signature = Buffer.from(head.header("x-signature") ?? "", "hex");
         const key = keys.find((each) => each.signed(signature, "sha256", body));
         return key === undefined ? { ok: false, code: "signature_mismatch" } : { ok: true, key, signedAt: null };
       },
       parse: (body) => ({ ok: true, event: JSON.parse(Buffer.from(body).toString()) }),
-      identify: (_event, _kept, digest) => digest(),
-      describe: ({ kind }) => ({ type: kind, reference: "none in a lane", occurredAt: HAPPENED }),
-      lane: (_event, kept) => new URLSearchParams(kept.header(":query")).get("zone"),
-      position: () => 7,
+      place: ({ kind }, { digest }, kept) => ({
+        ...{ type: kind, id: digest(), reference: "none in a lane", occurredAt: HAPPENED, at: 7 },
+        lane: new URLSearchParams(kept.header(":query")).get("zone"),
+      }),
     }),
   },
 };
@@ -404,7 +408,7 @@ function receiving<Tx>(
   clock = createFakeClock(NOW),
   more: Partial<Own> = {},
 ) {
-  const secrets: SourceKeyringProvider = ({ tenant = "" }) => secretOf(tenant);
+  const secrets: KeyringProvider = ({ tenant = "" }) => ({ secret: secretOf(tenant), tenant });
   const make = () => source({ secrets, ...more });
   const receiver = createReceiver({ store, clock, logger: silentLogger, sources: { one: make(), two: make() } });
   onTestFinished(() => receiver.stop());
@@ -540,10 +544,10 @@ describe.each(Object.entries(ROWS))("%s", (_, row) => {
     const broken = receiving(row, open(), createFakeClock(NOW), { lane });
     expect([await broken.deliver(), await broken.deliver()]).toEqual([OK, OK]);
     const { items } = await broken.receiver.inbox.findQuarantined();
-    const held = items.toReversed().map(({ source, tenant, scope, reason, slot, signedAt, untimed, trace }) => {
-      return { source, tenant, scope, reason, slot, signedAt, untimed, trace };
+    const held = items.toReversed().map(({ source, tenant, kinds, reason, slot, signedAt, untimed, trace }) => {
+      return { source, tenant, kinds, reason, slot, signedAt, untimed, trace };
     });
-    const common = { scope: "any", reason: "source_failed", slot: "current", signedAt: NOW, trace: TRACE };
+    const common = { kinds: [], reason: "source_failed", slot: "current", signedAt: NOW, trace: TRACE };
     expect(held).toEqual(
       wanted.map(({ row: { source, tenant, untimed } }) => ({ ...common, source, tenant, untimed })),
     );
@@ -607,9 +611,8 @@ describe("what a receiver knows of a source", () => {
     const verdicts = await Promise.all(
       [...past.map((age) => -age), ...future].map(async (seconds) => {
         const { headers, body } = signedRequest("{}", { source: "stripe", timestamp: NOW + 1_000 * seconds });
-        const claimed = source.check({ headers }, NOW);
-        const match = claimed.ok ? source.match(claimed, body, await source.keyrings.read({}), NOW) : claimed;
-        return match !== null && "code" in match ? match.code : "ok";
+        const match = source.match(new Head({ headers }), body, (await source.keyrings.read({})).keys, NOW);
+        return match?.ok === false ? match.code : "ok";
       }),
     );
     expect(verdicts).toEqual(["ok", "timestamp_too_old", "ok", "timestamp_in_future"]);
@@ -627,10 +630,10 @@ describe("what a receiver knows of a source", () => {
       return true;
     };
     const source = connect(hmacSource(told)({ secrets, filter }));
-    const claimed = source.check({ headers, url: `/hook?${"q".repeat(9_000)}#x` }, NOW);
-    const match = claimed.ok ? source.match(claimed, body, await source.keyrings.read({}), NOW) : null;
-    if (!claimed.ok || match === null) throw new Error("refused");
-    const reading = source.read(claimed, match, body, { headers, trace: null, now: NOW, tenant: "a" });
+    const sent = new Head({ headers, url: `/hook?${"q".repeat(9_000)}#x` });
+    const match = source.match(sent, body, (await source.keyrings.read({ tenant: "a" })).keys, NOW);
+    if (!match?.ok) throw new Error("refused");
+    const reading = source.read(sent, match, body, { trace: null, now: NOW });
     if (reading?.kind !== "event") throw new Error("not an event");
     const { head, lane } = reading.toStore();
     expect(seen).toEqual([[1_024, 8_192, undefined]]);

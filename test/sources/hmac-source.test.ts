@@ -141,8 +141,7 @@ describe("hmacSource()", () => {
         return key === undefined ? { ok: false, code: "signature_mismatch" } : { ok: true, key, signedAt: null };
       },
       parse: () => ({ ok: true, event: {} }),
-      identify: () => randomUUID(),
-      describe: () => ({ type: "ping" }),
+      place: () => ({ type: "ping", id: randomUUID() }),
     });
     const store = memoryStore({ volatile: true });
     const receiver = createReceiver({ store, source: pings({ secrets: SECRET }) });

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { createReceiver, type HandlerContext, type SourceEvents, type WebhookSource } from "../../src/index.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
-import { defineSource, type SourceKeyringProvider, stripe } from "../../src/sources/index.ts";
+import { defineSource, type KeyringProvider, stripe } from "../../src/sources/index.ts";
 import { sqliteStore } from "../../src/stores/sqlite.ts";
 import { incomingOf, type SignedRequest, signedRequest } from "../../src/tools/testing/index.ts";
 import { sized } from "../setup/form.ts";
@@ -38,14 +38,12 @@ const acme = defineSource<ReturnType<typeof contentOf>>({
     return key === undefined ? { ok: false, code: "signature_mismatch" } : { ok: true, key, signedAt: null };
   },
   parse: (body) => ({ ok: true, event: JSON.parse(Buffer.from(body).toString()) }),
-  identify: ({ id }) => id,
-  describe: ({ type }) => ({ type }),
-  lane: ({ object }) => object,
-  position: ({ position }) => position,
+  order: "position",
+  place: ({ id, type, object, position }) => ({ type, id, lane: object, at: position }),
 });
 
 interface Form {
-  source(secrets: string | SourceKeyringProvider, lane: Lane): WebhookSource<SourceEvents>;
+  source(secrets: string | KeyringProvider, lane: Lane): WebhookSource<SourceEvents>;
   send(number: number, secret: string): SignedRequest;
 }
 
@@ -86,7 +84,9 @@ const course = fc.array(run, { minLength: 2, maxLength: 4 });
 /** Both tenants are the same to a source without tenants. */
 async function holds(preset: keyof typeof FORMS, hasTenants: boolean, file: string, runs: readonly Run[]) {
   const { source, send } = FORMS[preset];
-  const secrets = hasTenants ? ({ tenant = "" }: { tenant?: string }) => secretOf(tenant) : secretOf(null);
+  const secrets = hasTenants
+    ? ({ tenant = "" }: { tenant?: string }) => ({ secret: secretOf(tenant), tenant })
+    : secretOf(null);
   const accepted = new Set<string>();
   const handled: string[] = [];
   const see = (_event: object, ctx: HandlerContext) => void handled.push(ctx.identity);

@@ -35,7 +35,8 @@ it.each<readonly [string, Limits, keyof typeof BY, readonly number[]]>([
   ["a rate of each customer", { rate: { perSecond: 1, per: customerOf } }, "customer", [3, 3]],
 ])("%s holds for each of its keys, and no other", async (_, limits, by, expected) => {
   const [clock, store] = [createFakeClock(), await newStore()];
-  const source = () => github({ secrets: ({ tenant }) => `${TEST_SECRETS.github} ${tenant}` });
+  const source = () =>
+    github({ secrets: ({ tenant = "" }) => ({ secret: `${TEST_SECRETS.github} ${tenant}`, tenant }) });
   const common = { store, clock, logger: silentLogger, handlerTimeoutMs: 600_000, ...limits };
   const receiver = createReceiver({ ...common, sources: { one: source(), two: source() } });
   const gate = deferred();
@@ -71,7 +72,8 @@ it.each<readonly [string, Limits, keyof typeof BY, readonly number[]]>([
 
 it("a rate makes no event late: the later one of its lane waits, and was not handled yet", async () => {
   const [clock, store] = [createFakeClock(), await newStore()];
-  const source = () => stripe({ secrets: ({ tenant }) => `${TEST_SECRETS.stripe} ${tenant}` });
+  const source = () =>
+    stripe({ secrets: ({ tenant = "" }) => ({ secret: `${TEST_SECRETS.stripe} ${tenant}`, tenant }) });
   const common = { store, clock, logger: silentLogger };
   const rate = { perSecond: 1, per: "source" } as const;
   const receiver = createReceiver({ ...common, rate, sources: { one: source(), two: source() } });

@@ -455,12 +455,12 @@ describe("lanes by arrival, and others", () => {
 
   it("quarantines an event whose lane or position is not what it must be", async () => {
     for (const wrong of [
-      { position: () => 1.5 },
-      { position: () => -1 },
-      { position: () => 9e12 + 1 },
-      { lane: () => "" },
-      { lane: () => "x".repeat(513) },
-      { lane: () => `xx${"€".repeat(433)}` },
+      { at: 1.5 },
+      { at: -1 },
+      { at: 9e12 + 1 },
+      { lane: "" },
+      { lane: "x".repeat(513) },
+      { lane: `xx${"€".repeat(433)}` },
     ]) {
       const acme = defineSource<{ id: string }>({
         preset: "acme",
@@ -468,11 +468,8 @@ describe("lanes by arrival, and others", () => {
         verify: (_head, _body, [key]) =>
           key === undefined ? { ok: false, code: "no_key" } : { ok: true, key, signedAt: null },
         parse: () => ({ ok: true, event: { id: "1" } }),
-        identify: ({ id }) => id,
-        describe: () => ({ type: "any" }),
-        lane: () => "lane",
-        position: () => 1,
-        ...wrong,
+        order: "position",
+        place: ({ id }) => ({ type: "any", id, lane: "lane", at: 1, ...wrong }),
       });
       const receiver = createReceiver({
         store: memory(),
@@ -501,8 +498,7 @@ describe("lanes by arrival, and others", () => {
         if (at === "") throw new Error("no time");
         return { ok: true, event: { id, at: new Date(`${at}${kept.header("x-zone")}`) } };
       },
-      identify: ({ id }) => id,
-      describe: () => ({ type: "any" }),
+      place: ({ id }) => ({ type: "any", id }),
     });
     for (const store of [memory(), sqlite()]) {
       const receiver = createReceiver({ store, source: acme({ secrets: "a secret of many characters" }), ...common });

@@ -186,16 +186,15 @@ describe("the option lane, with a position that says something within the source
       verify: (_head, _body, [key]) =>
         key === undefined ? { ok: false, code: "no_key" } : { ok: true, key, signedAt: null },
       parse: (body) => ({ ok: true, event: JSON.parse(Buffer.from(body).toString()) }),
-      identify: ({ object, version }) => `${object}:${version}`,
-      describe: () => ({ type: "any" }),
-      position: ({ version }) => version,
+      order: "position",
+      place: ({ object, version }) => ({ type: "any", id: `${object}:${version}`, lane: object, at: version }),
       ...more,
     });
 
   it.each([
-    ["a rank", { lane: ({ object }: { object: string }) => object }, "arrival"],
-    ["said to be a rank", { lane: ({ object }: { object: string }) => object, positionIs: "rank" }, "arrival"],
-    ["a time", { positionIs: "time" }, "position"],
+    ["a rank", {}, "arrival"],
+    ["said to be a rank", { atIs: "rank" }, "arrival"],
+    ["a time", { atIs: "time" }, "position"],
   ])("is in the order that the definition allows: %s", async (_, more, order) => {
     const secrets = "a secret of many characters";
     const source = acme(more)({ secrets, lane: () => "all" });
@@ -211,8 +210,8 @@ describe("the option lane, with a position that says something within the source
     else expect(holding).not.toThrow();
   });
 
-  it("refuses a rank without a lane, and another word", () => {
-    expect(() => acme({})).toThrow(/"position" needs "lane"|positionIs: "time"/);
-    expect(() => acme({ lane: () => "a", positionIs: "times" })).toThrow(/"positionIs"/);
+  it("refuses a rank where nothing is in order by it, and another word", () => {
+    expect(() => acme({ order: "arrival", atIs: "rank" })).toThrow(/"atIs" has no effect without order: "position"/);
+    expect(() => acme({ atIs: "times" })).toThrow(/"atIs"/);
   });
 });

@@ -85,8 +85,7 @@ const own = defineSource<{ readonly id: string }>({
   verify: (_head, _body, [key]) =>
     key === undefined ? { ok: false, code: "no_key" } : { ok: true, key, signedAt: null },
   parse: (body) => ({ ok: true, event: JSON.parse(Buffer.from(body).toString()) }),
-  identify: (_event, _kept, digest) => digest(),
-  describe: () => ({ type: "login" }),
+  place: (_event, { digest }) => ({ type: "login", id: digest() }),
 });
 
 const CASES: Readonly<Record<string, Case>> = {

@@ -59,7 +59,7 @@ describe("the types of a receiver", () => {
     // @ts-expect-error a misspelt option of this preset: the message names the right one
     expect(() => github({ secrets, repeat: "id" })).toThrow(/"repeats"/);
     // @ts-expect-error another one
-    expect(() => standardWebhooks({ secrets: standardSecret, headersPrefix: "svix" })).toThrow(/"headerPrefix"/);
+    expect(() => standardWebhooks({ secrets: standardSecret, lanes: null })).toThrow(/"lane"/);
     // @ts-expect-error a default source has secrets
     expect(() => createReceiver({ store: store() })).toThrow(/secrets/);
   });

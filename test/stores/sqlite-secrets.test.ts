@@ -118,9 +118,9 @@ describe("the file", () => {
     const store = await open(sqliteStore(path));
     const secrets = secretsAt(path);
     expect(await secrets.receivers()).toEqual([]);
-    await store.heartbeat({ keyringVersion: "v1", counters: { "slot:previous": 2 } });
+    await store.heartbeat({ keyringVersion: "v1", counters: { "slot:service:previous": 2 } });
     expect(await secrets.receivers()).toMatchObject([
-      { pid: process.pid, keyringVersion: "v1", counters: { "slot:previous": 2 } },
+      { pid: process.pid, keyringVersion: "v1", counters: { "slot:service:previous": 2 } },
     ]);
     expect(await secrets.write("inbound", SLOTS, 0)).toBe(true);
   });

@@ -1,7 +1,8 @@
 /** Short words for contexts, processes, events and turns; also for a process of its own, so without the test framework. */
 import { createHash } from "node:crypto";
 import type { NewEvent, NewQuarantine } from "../../src/inbox/record.ts";
-import type { ClaimRequest, InstanceIdentity, OpenContext, Turn } from "../../src/inbox/store.ts";
+import { DEFAULT_SEQUENCE_RULES } from "../../src/inbox/sequence-rules.ts";
+import type { ClaimRequest, InboxStore, InstanceIdentity, OpenContext, Turn } from "../../src/inbox/store.ts";
 import { systemClock } from "../../src/internal/clock.ts";
 import { silentLogger } from "../../src/internal/logger.ts";
 import { thisInstance } from "../../src/internal/process.ts";
@@ -10,11 +11,23 @@ import type { SqliteDatabase } from "../../src/stores/sqlite.ts";
 /** No process has it: Linux and macOS end far below. */
 const NO_PID = 2 ** 31 - 2;
 
-export const RULES = { name: "test", firstSequence: 1, toleranceMs: 300_000 };
+export const RULES = { name: "test", toleranceMs: 300_000 };
 
 export function contextOf(overrides: Partial<OpenContext> = {}): OpenContext {
   const standard = { clock: systemClock, logger: silentLogger, rules: RULES };
   return { ...standard, migrate: "auto", instance: thisInstance(), ...overrides };
+}
+
+/** What a receiver records of the entry of these events. */
+const SERVICE = { name: "service", preset: "service", shows: [], sequence: DEFAULT_SEQUENCE_RULES };
+
+/** Opens a store as a receiver does, which also records its entry. */
+export async function openForReceiver(
+  store: Pick<InboxStore<never>, "open" | "admit">,
+  overrides: Partial<OpenContext> = {},
+): Promise<void> {
+  await store.open(contextOf(overrides));
+  await store.admit([SERVICE]);
 }
 
 /** This process, or one of this machine that no longer runs. */
@@ -37,7 +50,7 @@ export function event(name: string, sequence = 1, wish: Partial<NewEvent> = {}):
 
 /** A signed body that is not an event. */
 export function quarantine(raw: Buffer, wish: Partial<NewQuarantine> = {}): NewQuarantine {
-  const owner = { source: "service", tenant: null, scope: "delivery", signer: "s" };
+  const owner = { source: "service", tenant: null, kinds: ["delivery"], signer: "s" };
   const facts = { ...owner, reason: "invalid_json", slot: "current", trace: null };
   return { ...facts, signedAt: Date.now(), digest: createHash("sha256").update(raw).digest(), raw, ...wish };
 }

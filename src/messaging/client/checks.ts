@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { type Bounds, isAbortSignal, isRecord, suggestion } from "../../internal/options.ts";
 import { ruleOf } from "../../sources/messaging/parse.ts";
-import { secretTextIssue } from "../../sources/messaging/secret.ts";
 import { isWebhookKind, WEBHOOK_KIND_RULE } from "../../sources/messaging/webhook-kind.ts";
+import { secretTextIssue } from "../../sources/secret.ts";
 import { recordOf } from "./answers.ts";
 import { type CallFacts, RecipientsRejectedError, ResponseValidationError } from "./errors.ts";
 import { type CallOptions, RETRY_BOUNDS, TIMEOUT_BOUNDS } from "./options.ts";

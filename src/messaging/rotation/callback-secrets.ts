@@ -2,7 +2,6 @@
 import { SetupError, StoreError } from "../../errors.ts";
 import { foreignPlace } from "../../internal/foreign-error.ts";
 import { functionOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { type SecretEncoding, secretEncodingOption } from "../../sources/messaging/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -13,6 +12,7 @@ import {
   slotsToText,
 } from "../../sources/messaging/secret-store.ts";
 import type { WebhookKind } from "../../sources/messaging/webhook-kind.ts";
+import { type SecretEncoding, secretEncodingOption } from "../../sources/secret.ts";
 
 /** What was kept of a kind: the text that `save` got last, and its revision. */
 export interface SavedSecrets {

@@ -1,6 +1,5 @@
 /** oncehook/rotation: replacing a webhook signing secret without a rejected delivery. */
 
-export type { SecretEncoding } from "../../sources/messaging/secret.ts";
 export type {
   NextSecret,
   ReceiverSighting,
@@ -10,6 +9,7 @@ export type {
   StoredSecrets,
 } from "../../sources/messaging/secret-store.ts";
 export type { WebhookKind } from "../../sources/messaging/webhook-kind.ts";
+export type { SecretEncoding } from "../../sources/secret.ts";
 export { type CallbackSecretsOptions, callbackSecrets, type SavedSecrets } from "./callback-secrets.ts";
 export { adoptSecret, rotateSecret } from "./rotate-secret.ts";
 export { rotationStatus } from "./slots.ts";

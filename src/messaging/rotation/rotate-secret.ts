@@ -3,7 +3,6 @@ import { randomBytes } from "node:crypto";
 import { OncehookError, type OncehookErrorCode, SetupError, StoreError } from "../../errors.ts";
 import { sleep, systemClock } from "../../internal/clock.ts";
 import { isRecord, refuseUnknownOptions } from "../../internal/options.ts";
-import { checkSecretText } from "../../sources/messaging/secret.ts";
 import {
   type NextSecret,
   type SecretSlots,
@@ -11,6 +10,7 @@ import {
   type StoredSecrets,
   secretStoreOption,
 } from "../../sources/messaging/secret-store.ts";
+import { checkSecretText } from "../../sources/secret.ts";
 import { ConnectionError, ResponseValidationError, ServiceError } from "../client/errors.ts";
 import type { WebhookConfig } from "../client/types.ts";
 import {

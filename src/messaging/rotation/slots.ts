@@ -3,6 +3,7 @@
 import { KeyringError } from "../../errors.ts";
 import { systemClock } from "../../internal/clock.ts";
 import { refuseUnknownOptions } from "../../internal/options.ts";
+import type { Slot } from "../../sources/keys.ts";
 import {
   type NextSecret,
   type ReceiverSighting,
@@ -224,7 +225,7 @@ export async function rotationStatus(options: RotationStatusOptions): Promise<Ro
     kind,
     phase: phaseOf(stored, now),
     previousValidUntil: previousEnd(stored, now),
-    previousUses: usesOf("slot:previous", living),
+    previousUses: usesOf("previous", living),
     nextUses: await nextUsesOf(kind, secrets, living),
     receivers: living && (await withReadiness(living, secrets, now)),
   };
@@ -236,8 +237,14 @@ function phaseOf(stored: StoredSecrets, now: number): RotationStatus["phase"] {
   return previousEnd(stored, now) === null ? "settled" : "overlap";
 }
 
-function usesOf(counter: string, living: readonly ReceiverSighting[] | null): number | null {
-  return living?.reduce((uses, { counters }) => uses + (counters[counter] ?? 0), 0) ?? null;
+/** Counted for each source of a receiver; which of them has these secrets is not known here. */
+function usesOf(slot: Slot, living: readonly ReceiverSighting[] | null): number | null {
+  if (living === null) return null;
+  const counts = living.flatMap(({ counters }) => Object.entries(counters));
+  return counts.reduce(
+    (uses, [name, count]) => (name.startsWith("slot:") && name.endsWith(`:${slot}`) ? uses + count : uses),
+    0,
+  );
 }
 
 /** Receivers count by slot, not by kind: next to a `next` of the other kind nobody knows which of the two was used. */
@@ -247,7 +254,7 @@ async function nextUsesOf(
   living: readonly ReceiverSighting[] | null,
 ): Promise<number | null> {
   const other = living && (await secrets.read(otherKind(kind)));
-  return other?.next ? null : usesOf("slot:next", living);
+  return other?.next ? null : usesOf("next", living);
 }
 
 function livingOrNull(sightings: readonly ReceiverSighting[] | null, now: number) {

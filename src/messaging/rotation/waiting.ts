@@ -1,8 +1,9 @@
 /** The wait of a rotation until the receivers have the new secret, and which receivers those are. */
 import { sleep } from "../../internal/clock.ts";
-import { compileKeyring } from "../../sources/messaging/keyring.ts";
+import { compileKeys } from "../../sources/keys.ts";
 import { storedKeyring } from "../../sources/messaging/keyring-source.ts";
 import type { ReceiverSighting, SecretStore } from "../../sources/messaging/secret-store.ts";
+import { STRICT_RULES } from "../../sources/secret.ts";
 import { type Rotation, RotationError } from "./types.ts";
 
 /** A receiver that was seen within this time lives. It makes itself seen every 10 s, and reads its secrets every 30 s at least. */
@@ -65,7 +66,7 @@ export function livingOf(sightings: readonly ReceiverSighting[], now: number): r
 
 /** What a receiver reports that uses the secrets as they are stored. */
 export async function storedVersion(secrets: Pick<SecretStore, "read" | "encoding">, now: number): Promise<string> {
-  return compileKeyring(await storedKeyring(secrets, now), now).version;
+  return compileKeys(await storedKeyring(secrets, now), STRICT_RULES, now).version;
 }
 
 function notReady({ kind, waitMs }: Rotation, look: Exclude<Look, { outcome: "ready" }>): RotationError {

@@ -1,58 +1,24 @@
-/** Where a receiver gets its keyring from: a value, an async provider or a secret store. */
+/** The messaging service's secrets from a secret store, as the keyring of a receiver. */
 import { KeyringError } from "../../errors.ts";
 import type { Clock } from "../../internal/clock.ts";
 import type { Logger } from "../../internal/logger.ts";
-import {
-  holdsText,
-  type KeyringSource,
-  type KeyringSourceDeps,
-  logWarnings,
-  ProvidedKeyrings,
-} from "../keyring-provider.ts";
-import {
-  type CompiledKeyring,
-  fixedKeyring,
-  type Keyring,
-  type KeyringProvider,
-  LONGEST_PREVIOUS_MS,
-  MAX_LIVE_SECRETS,
-  providedKeyrings,
-} from "./keyring.ts";
-import type { Direction, PreviousSecret, ScopedSecret, SecretEncoding } from "./secret.ts";
+import { type KeyringSource, type KeyringSourceDeps, ProvidedKeyrings } from "../keyring-provider.ts";
+import { LONGEST_PREVIOUS_MS, MAX_LIVE_SECRETS } from "../keys.ts";
+import type { PreviousSecret, ScopedSecret, SecretEncoding, SecretRules } from "../secret.ts";
 import { type SecretStore, type StoredSecrets, secretStoreOption } from "./secret-store.ts";
 import type { WebhookKind } from "./webhook-kind.ts";
 
-/**
- * Creates a source. A value is compiled at once and never changes. The warnings of a keyring are logged here: once for a
- * value, on each change for the others. A secret store stays open when its source closes, because others may use it.
- *
- * @throws SetupError when `secrets` is neither a valid keyring, nor a function, nor a secret store
- */
-export function createKeyringSource(
-  secrets: Keyring | KeyringProvider | SecretStore,
-  deps: KeyringSourceDeps,
-): KeyringSource<CompiledKeyring> {
-  if (typeof secrets === "function") return new ProvidedKeyrings(secrets, providedKeyrings, deps);
-  if (isSecretStore(secrets)) return storedSource(secrets, deps);
-  const { keyring, read } = fixedKeyring(secrets, deps.clock.now());
-  logWarnings(deps.logger, keyring);
-  return {
-    read,
-    reread: () => null,
-    version: () => keyring.version,
-    isFailing: false,
-    background: null,
-    holds: (text) => holdsText(secrets, text),
-    close: () => {},
-  };
-}
-
 /** Tells a secret store from a keyring, which contains no functions. */
-export function isSecretStore(secrets: Keyring | SecretStore): secrets is SecretStore {
+export function isSecretStore(secrets: object | string): secrets is SecretStore {
   return typeof secrets === "object" && secrets !== null && "read" in secrets;
 }
 
-function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSource<CompiledKeyring> {
+/**
+ * Reads a secret store again and again. It stays open when this source closes, because others may use it.
+ *
+ * @throws SetupError if `secrets` is not a secret store
+ */
+export function storedKeyrings(secrets: SecretStore, rules: SecretRules, deps: KeyringSourceDeps): KeyringSource {
   const { refreshMs: everyMs } = secretStoreOption("secrets", secrets);
   const reads = latestReads(secrets, deps.clock);
   let isFirst = true;
@@ -62,7 +28,7 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
     isFirst = false;
     return keyring;
   };
-  const keyrings = new ProvidedKeyrings(provider, providedKeyrings, deps, everyMs);
+  const keyrings = new ProvidedKeyrings(provider, rules, deps, everyMs);
   // A store has neither routes nor tenants: one keyring serves all requests.
   return {
     read: () => keyrings.read({}),
@@ -72,6 +38,7 @@ function storedSource(secrets: SecretStore, deps: KeyringSourceDeps): KeyringSou
       return keyrings.isFailing;
     },
     background: { everyMs, refresh: () => keyrings.refresh({}) },
+    given: null,
     holds: () => false,
     close: () => keyrings.close(),
   };
@@ -85,12 +52,10 @@ function warnOfMissing(keyring: StoredKeyring, logger: Logger): void {
   }
 }
 
-/** The service sends outbound events to the delivery target and inbound ones to the inbound target (DLV-1). */
-const DIRECTIONS: Readonly<Record<WebhookKind, Direction>> = { inbound: "inbound", delivery: "outbound" };
 const KINDS = ["inbound", "delivery"] as const satisfies readonly WebhookKind[];
 const DAY_MS = 86_400_000;
 
-/** A keyring of both kinds, each secret with the direction of its own. */
+/** A keyring of both kinds, each secret with its own. */
 interface StoredKeyring {
   readonly current: readonly ScopedSecret[];
   readonly previous: readonly PreviousSecret[];
@@ -98,9 +63,9 @@ interface StoredKeyring {
 }
 
 /** What all secrets of a kind share. */
-interface Kind {
+interface KindSecrets {
   readonly slots: StoredSecrets | null;
-  readonly direction: Direction;
+  readonly kind: WebhookKind;
   readonly encoding: SecretEncoding;
 }
 
@@ -110,7 +75,7 @@ interface Kind {
  * soonest if the keyring would have more than 8. During a first rotation `current` is an empty list, and only `next`
  * is accepted.
  *
- * A receiver with these secrets reports `compileKeyring(await storedKeyring(secrets, now), now).version`.
+ * A receiver with these secrets reports `compileKeys(await storedKeyring(secrets, now), STRICT_RULES, now).version`.
  *
  * @param now - epoch milliseconds
  * @throws KeyringError when nothing is stored yet, and any error of the store's `read`
@@ -121,9 +86,9 @@ export async function storedKeyring(
 ): Promise<StoredKeyring> {
   const { encoding } = secrets;
   const [inbound = null, delivery = null] = await Promise.all(KINDS.map((kind) => secrets.read(kind)));
-  const stored: readonly Kind[] = [
-    { slots: inbound, direction: DIRECTIONS.inbound, encoding },
-    { slots: delivery, direction: DIRECTIONS.delivery, encoding },
+  const stored: readonly KindSecrets[] = [
+    { slots: inbound, kind: "inbound", encoding },
+    { slots: delivery, kind: "delivery", encoding },
   ];
   const current = stored.flatMap((kind) => scoped(kind.slots?.current, kind));
   const next = stored.flatMap((kind) => scoped(kind.slots?.next?.secret, kind));
@@ -136,15 +101,15 @@ export async function storedKeyring(
 
 /** The kinds whose deliveries are all refused. */
 function kindsWithoutSecret({ current, next }: StoredKeyring): readonly WebhookKind[] {
-  const directions = new Set([...current, ...next].map(({ direction }) => direction));
-  return KINDS.filter((kind) => !directions.has(DIRECTIONS[kind]));
+  const found = new Set([...current, ...next].map(({ kind }) => kind));
+  return KINDS.filter((kind) => !found.has(kind));
 }
 
-function scoped(secret: string | null | undefined, { direction, encoding }: Kind): ScopedSecret[] {
-  return typeof secret === "string" ? [{ secret, direction, encoding }] : [];
+function scoped(secret: string | null | undefined, { kind, encoding }: KindSecrets): ScopedSecret[] {
+  return typeof secret === "string" ? [{ secret, kind, encoding }] : [];
 }
 
-function previousOf(kind: Kind, now: number): PreviousSecret[] {
+function previousOf(kind: KindSecrets, now: number): PreviousSecret[] {
   const previous = kind.slots?.previous ?? [];
   return previous
     .filter(({ validUntil }) => validUntil > now)

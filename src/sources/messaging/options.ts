@@ -1,25 +1,12 @@
 /** The options of the messaging service as a source of deliveries. */
-import { SetupError } from "../../errors.ts";
-import { choiceOption, functionOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { isBuilding } from "../../internal/process.ts";
-import type { EventFilter } from "../filter.ts";
-import { type GapWait, gapWaitPolicy } from "./gap-wait.ts";
-import type { Keyring, KeyringProvider } from "./keyring.ts";
+import type { SourceOptions } from "../definition.ts";
+import type { Keyring, KeyringProvider } from "../keys.ts";
+import type { GapWait } from "./gap-wait.ts";
 import type { SecretStore } from "./secret-store.ts";
 import type { WebhookEvent } from "./types.ts";
-import {
-  type HeaderPolicy,
-  type SignatureEncoding,
-  type TimestampFormat,
-  type Tolerance,
-  timestampFormatOption,
-} from "./verify.ts";
+import type { SignatureEncoding, TimestampFormat } from "./verify.ts";
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
-const KIB = 1024;
-
-export interface ServiceOptions {
+export interface ServiceOptions extends Pick<SourceOptions<WebhookEvent>, "filter"> {
   /**
    * A secret, a set of them, one per webhook kind, a function that reads them, or a secret store, such as `sqliteSecrets` of
    * oncehook/sqlite. A store is read again every `refreshMs`, and stays open when the receiver stops (RCV-9). A missing secret is refused
@@ -39,10 +26,8 @@ export interface ServiceOptions {
   readonly gapWait?: GapWait;
   /** The sequence of a message's first event (EVT-8). 0 to 10,000, or `"any"`: the first to arrive counts as the first. Default 1. */
   readonly firstSequence?: number | "any";
-  /** Bytes of a body at most. 1,024 to 1,048,576 (1 MiB). Default 262,144 (256 KiB). */
+  /** Bytes of a body at most. 1,024 to 33,554,432 (32 MiB). Default 262,144 (256 KiB). */
   readonly maxBodyBytes?: number;
-  /** Returns false for an event that is not wanted: it is answered with 200, and never handled. Default: all are wanted. */
-  readonly filter?: EventFilter<WebhookEvent>;
 }
 
 export const SERVICE_OPTIONS = [
@@ -55,61 +40,3 @@ export const SERVICE_OPTIONS = [
   "maxBodyBytes",
   "filter",
 ] as const satisfies readonly (keyof ServiceOptions)[];
-
-/** What connects the service: its options after validation. */
-export interface ServiceRules {
-  readonly secrets: Keyring | KeyringProvider | SecretStore;
-  readonly policy: HeaderPolicy;
-  /** Bytes. */
-  readonly maxBodyBytes: number;
-  readonly gapWaitMs: (event: WebhookEvent) => number;
-  /** Whether a kind may be `"dangerouslyUnsigned"`. */
-  readonly mayBeUnsigned: boolean;
-  readonly filter?: EventFilter<WebhookEvent> | undefined;
-}
-
-export interface ResolvedServiceOptions extends ServiceRules {
-  readonly firstSequence: number | "any";
-  readonly policy: ServiceRules["policy"] & { readonly tolerance: Tolerance };
-}
-
-/** @throws SetupError naming the option and the fix */
-export function checkSecretsGiven({ secrets }: Pick<ServiceOptions, "secrets">): void {
-  if (secrets === undefined && !isBuilding())
-    throw new SetupError("invalid_secret", 'Option "secrets" is missing: pass the webhook signing secret.');
-}
-
-/** @throws SetupError naming the option and the fix */
-export function resolveServiceOptions(options: ServiceOptions): ResolvedServiceOptions {
-  const { secrets, timestampFormat = "auto", firstSequence } = options;
-  const tolerance = toleranceOption(options.toleranceMs);
-  timestampFormatOption(timestampFormat);
-  const encoding = choiceOption("signatureEncoding", options.signatureEncoding, "auto", SIGNATURE_ENCODINGS);
-  return {
-    secrets,
-    policy: { tolerance, timestampFormat, encoding },
-    gapWaitMs: gapWaitPolicy(options.gapWait),
-    firstSequence:
-      firstSequence === "any"
-        ? "any"
-        : numberOption("firstSequence", firstSequence, 1, { min: 0, max: 10_000, unit: '(or "any")' }),
-    maxBodyBytes: maxBodyBytesOption(options.maxBodyBytes),
-    mayBeUnsigned: true,
-    filter: functionOption("filter", options.filter),
-  };
-}
-
-export function maxBodyBytesOption(value: number | undefined): number {
-  return numberOption("maxBodyBytes", value, 256 * KIB, { min: KIB, max: KIB * KIB, unit: "bytes" });
-}
-
-const SIGNATURE_ENCODINGS: readonly SignatureEncoding[] = ["auto", "hex", "base64", "base64url"];
-
-function toleranceOption(value: ServiceOptions["toleranceMs"]): Tolerance {
-  if (value !== undefined) refuseUnknownOptions("toleranceMs", value, ["past", "future"]);
-  const bounds = { min: 1, max: DAY_MS, unit: "ms" };
-  return {
-    pastMs: numberOption("toleranceMs.past", value?.past, 90 * MINUTE_MS, bounds),
-    futureMs: numberOption("toleranceMs.future", value?.future, 5 * MINUTE_MS, bounds),
-  };
-}

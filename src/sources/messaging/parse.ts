@@ -6,9 +6,10 @@
 import { isUint8Array } from "node:util/types";
 import { z } from "zod";
 import { ID_TEXT_RULE, identityOf, isIdText } from "../../inbox/lane-key.ts";
-import type { NewEvent } from "../../inbox/record.ts";
 import { type JsonFailureCode, type JsonResult, readJson, sha256 } from "../../internal/json.ts";
 import { isRecord } from "../../internal/options.ts";
+import { type EventPlace, locate } from "../define-source.ts";
+import type { Place } from "../definition.ts";
 import type { KnownEvent, KnownEventType, UnknownEvent, WebhookEvent } from "./types.ts";
 
 /**
@@ -216,41 +217,40 @@ export function isKnownEvent(event: WebhookEvent): event is KnownEvent {
   return knownTypes.has(event.eventType);
 }
 
-/** The lane of an event and its place there, or its own id. */
-export type EventPlace = Pick<NewEvent, "lane" | "ownId" | "sequence">;
-
 /** The source of a receiver of the messaging service alone, and the name of the preset. */
 export const SERVICE = "service";
 
 /**
- * The lane and the sequence of a parsed event. An outbound event gets its place in its message's lane, even if its type is
- * unknown, if it has both ids and an integer sequence (RCV-11); every other event has a lane of its own.
+ * An outbound event gets its place in its message's lane, even if its type is unknown, if it has both ids and an integer sequence (RCV-11);
+ * every other event is by itself. An event of an unknown type without an `apiClientId` says nothing of its tenant.
  *
- * @param bodyDigest Returns the hex SHA-256 of the body; called only for an event that has no place in a message's lane.
- * @param source The name of its entry.
+ * @param digest - the hex SHA-256 of the body; called only for an event that has no place in a message's lane and no id
  */
-export function placeOf(event: WebhookEvent, bodyDigest: () => string, source: string = SERVICE): EventPlace {
-  const inMessage = (tenant: string, name: string, sequence: number): EventPlace => ({
-    lane: { source, tenant, name, order: "sequence" },
-    // Adding 0 turns a sequence of -0 into 0, for stores that distinguish them.
-    sequence: sequence + 0,
-  });
-  const alone = (tenant: string | null, ownId: string): EventPlace => ({
-    lane: { source, tenant, name: null, order: null },
-    ownId,
-    sequence: 0,
-  });
+export function messagePlace(event: WebhookEvent, digest: () => string): Pick<Place, "id" | "tenant" | "lane" | "at"> {
   if (isKnownEvent(event)) {
+    const { apiClientId: tenant } = event;
     return event.direction === "outbound"
-      ? inMessage(event.apiClientId, event.messageId, event.sequence)
-      : alone(event.apiClientId, event.data.messageId);
+      ? { tenant, lane: event.messageId, at: event.sequence }
+      : { tenant, id: event.data.messageId };
   }
   const { apiClientId, direction, messageId, sequence } = event;
-  const tenant = isIdText(apiClientId) ? apiClientId : null;
-  if (direction === "outbound" && tenant !== null && isIdText(messageId) && isInteger(sequence)) {
-    return inMessage(tenant, messageId, sequence);
-  }
-  return alone(tenant, bodyDigest());
+  const tenant = isIdText(apiClientId) ? apiClientId : undefined;
+  const isInMessage =
+    direction === "outbound" && tenant !== undefined && isIdText(messageId) && Number.isSafeInteger(sequence);
+  return isInMessage ? { tenant, lane: messageId, at: sequence as number } : { tenant, id: digest() };
+}
+
+/**
+ * Where the inbox keeps a parsed event.
+ *
+ * @param digest - as of `messagePlace`
+ * @param source - the name of its entry
+ */
+export function placeOf(event: WebhookEvent, digest: () => string, source: string = SERVICE): EventPlace {
+  const place = messagePlace(event, digest);
+  const found = locate(place, { source, tenant: place.tenant ?? null }, "sequence");
+  if (found === null) throw new RangeError("The event was not made by parseEvent().");
+  return found;
 }
 
 /**
@@ -262,8 +262,4 @@ export function placeOf(event: WebhookEvent, bodyDigest: () => string, source: s
  */
 export function eventIdentity(event: WebhookEvent, body: Uint8Array): string {
   return identityOf({ ...placeOf(event, () => sha256(body).toString("hex")), eventType: event.eventType });
-}
-
-function isInteger(value: unknown): value is number {
-  return Number.isSafeInteger(value);
 }

@@ -1,7 +1,7 @@
 /** The contract of secret stores, with the checks and the text format that every store uses. */
 import { SetupError, StoreError } from "../../errors.ts";
 import { invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { checkSecretText, type SecretEncoding, secretEncodingOption } from "./secret.ts";
+import { checkSecretText, type SecretEncoding, secretEncodingOption } from "../secret.ts";
 import { isWebhookKind, WEBHOOK_KIND_RULE, type WebhookKind } from "./webhook-kind.ts";
 
 /**
@@ -70,7 +70,7 @@ export interface ReceiverSighting {
   readonly seenAt: number;
   /** Names the secrets it uses without revealing them: equal for equal secrets, different for others. */
   readonly keyringVersion: string;
-  /** Totals of its process; `slot:previous` counts deliveries that a previous secret vouched for. */
+  /** Totals of its process; `slot:service:previous` counts deliveries that a previous secret vouched for. */
   readonly counters: Readonly<Record<string, number>>;
 }
 

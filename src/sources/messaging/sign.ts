@@ -4,7 +4,7 @@ import { createHmac } from "node:crypto";
 import { SetupError } from "../../errors.ts";
 import { systemClock } from "../../internal/clock.ts";
 import { choiceOption, invalidOption } from "../../internal/options.ts";
-import { type Secret, type SecretEncoding, secretBytes } from "./secret.ts";
+import { type Secret, type SecretEncoding, secretBytes } from "../secret.ts";
 
 /** The header with the timestamp text, which is part of what is signed (DLV-5). `X-Service-Timestamp` on the wire. */
 export const TIMESTAMP_HEADER = "x-service-timestamp";

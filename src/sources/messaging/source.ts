@@ -1,49 +1,33 @@
 /** The messaging service as a source of deliveries: how its requests are verified, read, and placed in the inbox. */
-import { hash } from "node:crypto";
-import { SetupError } from "../../errors.ts";
-import type { EventTypes, Released, StoredBody, StoredReader } from "../../inbox/handlers.ts";
-import type { NewEvent, NewQuarantine, QuarantineRecord } from "../../inbox/record.ts";
-import { sha256 } from "../../internal/json.ts";
-import { refuseUnknownOptions } from "../../internal/options.ts";
-import { filtered, refusalOf } from "../filter.ts";
-import { type HeaderSource, NOTHING_KEPT } from "../headers.ts";
-import type { KeyringSource, KeyringSourceDeps } from "../keyring-provider.ts";
-import type { Claim, ConnectedSource, Reading, Refusal, SourceEvents, WebhookSource } from "../source.ts";
-import { type CompiledKeyring, fixedKeyring } from "./keyring.ts";
-import { createKeyringSource, isSecretStore } from "./keyring-source.ts";
+import type { StoredReader } from "../../inbox/handlers.ts";
+import { invalidOption } from "../../internal/options.ts";
+import { sourceOf, storedReader } from "../define-source.ts";
 import {
-  checkSecretsGiven,
-  type ResolvedServiceOptions,
-  resolveServiceOptions,
-  SERVICE_OPTIONS,
-  type ServiceOptions,
-  type ServiceRules,
-} from "./options.ts";
-import { isKnownEvent, KNOWN_EVENT_TYPES, parseEvent, placeOf, SERVICE } from "./parse.ts";
+  checkOrder,
+  type SourceDefinition,
+  type SourceOptions,
+  type Verdict,
+  type VerifyCircumstances,
+} from "../definition.ts";
+import type { RequestHead } from "../headers.ts";
+import { keyringsFrom } from "../keyring-provider.ts";
+import { STRICT_RULES } from "../secret.ts";
+import { MISMATCH } from "../signatures.ts";
+import type { Refusal, SourceEvents, Wanted, WebhookSource } from "../source.ts";
+import { type GapWait, gapWaitPolicy, LAST_RETRY_MS } from "./gap-wait.ts";
+import { isSecretStore, storedKeyrings } from "./keyring-source.ts";
+import { SERVICE_OPTIONS, type ServiceOptions } from "./options.ts";
+import { isKnownEvent, KNOWN_EVENT_TYPES, messagePlace, parseEvent, SERVICE } from "./parse.ts";
+import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./sign.ts";
 import type { EventByType, LateEvent, UnknownEvent, WebhookEvent } from "./types.ts";
 import {
-  type CheckedHeaders,
-  carriesNeitherHeader,
-  checkHeaders,
-  type Match,
-  matchSignature,
-  matchUnsigned,
-  scopeCovers,
-  scopeOf,
-  vouchingMatch,
+  type HeaderPolicy,
+  readSigned,
+  type SignedHeaders,
+  signatureEncodingOption,
+  timestampFormatOption,
 } from "./verify.ts";
-
-/** A request without a signature, which may be of an unsigned kind. */
-interface Unsigned extends Claim {
-  readonly timestamp: null;
-  /** What a request without a signature is refused for, unless its kind is unsigned. */
-  readonly code: string;
-  readonly headers: HeaderSource;
-}
-
-type Claimed = CheckedHeaders | Unsigned;
-
-export type ServiceSource = ConnectedSource<CompiledKeyring, Claimed, Match>;
+import { kindOf } from "./webhook-kind.ts";
 
 /** The events of the messaging service. */
 export interface ServiceEvents extends SourceEvents {
@@ -51,7 +35,13 @@ export interface ServiceEvents extends SourceEvents {
   readonly any: WebhookEvent;
   readonly unknown: UnknownEvent;
   readonly late: LateEvent;
-  readonly ref: { readonly apiClientId: string; readonly messageId: string };
+  readonly ref: MessageRef;
+}
+
+/** A message: with the ids of `client.messages.send`, or an inbound one with its `data.messageId`. */
+export interface MessageRef {
+  readonly apiClientId: string;
+  readonly messageId: string;
 }
 
 /**
@@ -62,90 +52,109 @@ export interface ServiceEvents extends SourceEvents {
  * const sources = { messages: service({ secrets: a }), billing: stripe({ secrets: b }) };
  */
 export function service(options: ServiceOptions): WebhookSource<ServiceEvents> {
-  refuseUnknownOptions("service()", options, SERVICE_OPTIONS);
-  checkSecretsGiven(options);
-  return serviceSource(resolveServiceOptions(options));
+  return serviceSource(options);
 }
 
-export function serviceSource(rules: ResolvedServiceOptions): WebhookSource<ServiceEvents> {
-  const { pastMs, futureMs } = rules.policy.tolerance;
-  return {
+const MINUTE_MS = 60_000;
+
+interface DefinitionOptions extends HeaderPolicy {
+  readonly gapWait?: GapWait | undefined;
+  readonly firstSequence?: number | "any" | undefined;
+}
+
+/**
+ * The service's definition, with what an application chooses of it.
+ *
+ * @throws SetupError for a wrong option
+ */
+export function serviceDefinition({
+  gapWait,
+  firstSequence = 1,
+  ...policy
+}: DefinitionOptions = {}): SourceDefinition<WebhookEvent> {
+  timestampFormatOption(policy.timestampFormat);
+  signatureEncodingOption("signatureEncoding", policy.encoding);
+  const definition: SourceDefinition<WebhookEvent> = {
     preset: SERVICE,
-    firstSequence: rules.firstSequence,
-    // From the oldest to the newest valid timestamp: a replayed delivery passes verification for this long.
-    replayMs: pastMs + futureMs,
-    connect: (entry, deps) => connectService(rules, deps, entry),
-  };
-}
-
-/** @throws SetupError for wrong secrets */
-export function connectService(
-  { secrets, policy, maxBodyBytes, gapWaitMs, mayBeUnsigned, filter }: ServiceRules,
-  deps: KeyringSourceDeps,
-  entry: string = SERVICE,
-): ServiceSource {
-  const refuses = refusalOf(filter, entry, deps);
-  return {
-    ...serviceReader(gapWaitMs),
-    types: SERVICE_TYPES,
-    maxBodyBytes,
-    answerMs: ANSWER_MS,
-    keyrings: mayBeUnsigned ? createKeyringSource(secrets, deps) : signedKeyrings(secrets, deps),
-    accepted: null,
-    check({ headers }, now): Claimed | Refusal {
-      const checked = checkHeaders(headers, policy, now);
-      if (checked.ok || !mayBeUnsigned || !carriesNeitherHeader(headers)) return checked;
-      return { ok: true, timestamp: null, code: checked.code, headers };
-    },
-    refuse: (claimed, keyring) =>
-      claimed.timestamp !== null || keyring.unsigned.size > 0 ? null : { ok: false, code: claimed.code },
-    match: (claimed, body, keyring, now) =>
-      claimed.timestamp === null
-        ? matchUnsigned(claimed.headers, keyring)
-        : matchSignature(claimed, body, keyring, now),
-    read(claimed, match, body, circumstances): Reading | null {
-      const parsed = parseEvent(body);
-      const vouching = vouchingMatch(match, parsed.ok ? parsed.event : {});
-      if (vouching === null) return null;
-      const signedAt = claimed.timestamp ?? circumstances.now;
-      if (!parsed.ok) {
-        const quarantine = newQuarantine(parsed.code, body, vouching, { ...circumstances, signedAt, source: entry });
-        return { kind: "no_event", quarantine };
-      }
-      const { event } = parsed;
-      const { trace } = circumstances;
-      const toStore = () => {
-        const stored = newEvent(event, body, { signedAt, trace, source: entry }, gapWaitMs);
-        return refuses?.(event, NOTHING_KEPT) ? filtered(stored) : stored;
-      };
-      return { kind: "event", slot: vouching.slot, event, toStore };
-    },
-  };
-}
-
-/** Reads stored bodies of the service, without secrets. */
-export function serviceReader(gapWaitMs: (event: WebhookEvent) => number): StoredReader {
-  return {
-    preset: SERVICE,
+    kinds: STRICT_RULES.kinds,
+    leastKeyBytes: STRICT_RULES.leastBytes,
+    signedBy: [[TIMESTAMP_HEADER, SIGNATURE_HEADER]],
+    maxBodyBytes: 256 * 1024,
+    // It waits so long for an answer (DLV-19).
+    answerMs: 10_000,
+    lastRetryMs: LAST_RETRY_MS,
+    toleranceMs: { past: 90 * MINUTE_MS, future: 5 * MINUTE_MS },
+    order: "sequence",
+    firstSequence,
+    gapWait: gapWaitPolicy(gapWait),
+    types: KNOWN_EVENT_TYPES,
     shows: SERVICE_SHOWS,
-    isService: true,
-    reread: rereadService,
-    release(row: QuarantineRecord): Released {
-      const { raw, scope } = row;
-      if (raw === null) return { ok: false, reason: "body_pruned" };
-      const parsed = parseEvent(raw);
-      if (!parsed.ok)
-        return invalid(`The body is still not a valid event for this version of oncehook (${parsed.code}).`);
-      if (scopeCovers(scope, parsed.event)) return { ok: true, event: newEvent(parsed.event, raw, row, gapWaitMs) };
-      return invalid(
-        "The secret that signed this body does not cover the event in it: it is for another direction or API client.",
-      );
+    verify(head, body, keys, { checkAge }): Verdict {
+      const unsigned = isBare(head) ? keys.find(({ slot }) => slot === "unsigned") : undefined;
+      if (unsigned !== undefined) return { ok: true, key: unsigned, signedAt: null };
+      const signed = readInTime(head, policy, checkAge);
+      if (!signed.ok) return signed;
+      const { timestampText, timestamp, candidates } = signed;
+      const key = keys.find((each) => each.signed(candidates, "sha256", `${timestampText}.`, body));
+      return key === undefined ? MISMATCH : { ok: true, key, signedAt: timestamp };
     },
+    parse: parseEvent,
+    place: (event, { digest }) => ({
+      ...messagePlace(event, digest),
+      type: event.eventType,
+      kind: kindOf(event),
+      occurredAt: event.occurredAt as number | undefined,
+      about: peerOf(event),
+      reference: isKnownEvent(event) && event.direction === "outbound" ? event.data.externalReference : null,
+    }),
   };
+  checkOrder(definition);
+  return definition;
 }
 
-/** The service waits so long for an answer (DLV-19). */
-const ANSWER_MS = 10_000;
+/** Only a delivery without both headers can be of an unsigned kind: one of the two means a broken signature. */
+function isBare(head: RequestHead): boolean {
+  return head.header(TIMESTAMP_HEADER) === undefined && head.header(SIGNATURE_HEADER) === undefined;
+}
+
+function readInTime(
+  head: RequestHead,
+  policy: HeaderPolicy,
+  checkAge: VerifyCircumstances["checkAge"],
+): SignedHeaders | Refusal {
+  const signed = readSigned(head, policy);
+  const code = signed.ok ? checkAge(signed.timestamp) : null;
+  return code === null ? signed : { ok: false, code };
+}
+
+/** @throws SetupError for a wrong option */
+export function serviceSource(
+  options: ServiceOptions,
+  definition: SourceDefinition<WebhookEvent> = definitionFrom(options),
+): WebhookSource<ServiceEvents> {
+  const { secrets } = options;
+  const { timestampFormat, signatureEncoding, gapWait, firstSequence, ...common } = options;
+  return sourceOf(definition, common as SourceOptions<WebhookEvent>, {
+    options: SERVICE_OPTIONS,
+    keyrings: (rules, deps) =>
+      isSecretStore(secrets) ? storedKeyrings(secrets, rules, deps) : keyringsFrom(secrets, rules, deps),
+    lookUp,
+    refuse(head, { checkAge }) {
+      const signed = isBare(head) ? null : readInTime(head, { timestampFormat, encoding: signatureEncoding }, checkAge);
+      return signed === null || signed.ok ? null : signed;
+    },
+  });
+}
+
+function definitionFrom(options: ServiceOptions): SourceDefinition<WebhookEvent> {
+  const { timestampFormat, signatureEncoding: encoding, gapWait, firstSequence } = options;
+  return serviceDefinition({ timestampFormat, encoding, gapWait, firstSequence });
+}
+
+/** Reads stored bodies of the service, without secrets. @throws SetupError for a wrong option */
+export function serviceReader(options: { readonly gapWait?: GapWait | undefined } = {}): StoredReader {
+  return storedReader({ ...serviceDefinition(options), order: "sequence" }, SERVICE, 0);
+}
 
 /** Ids, words and times, the application's own reference, by which people search, and numbers, which keep two digits. */
 export const SERVICE_SHOWS: readonly string[] = [
@@ -156,85 +165,24 @@ export const SERVICE_SHOWS: readonly string[] = [
   ...["data.timestamp", "data.from", "data.to", "data.sendFrom"],
 ];
 
-export const SERVICE_TYPES: EventTypes = {
-  known: KNOWN_EVENT_TYPES,
-  order: "sequence",
-  holdBackMs: 0,
-};
-
-function rereadService({ raw }: StoredBody): WebhookEvent | null {
-  const result = parseEvent(raw);
-  return result.ok ? result.event : null;
-}
-
-interface Delivered {
-  readonly signedAt: number;
-  readonly trace: string | null;
-  /** The name of its entry. */
-  readonly source: string;
-}
-
-function newEvent(
-  event: WebhookEvent,
-  raw: Uint8Array,
-  { signedAt, trace, source }: Delivered,
-  gapWaitMs: (event: WebhookEvent) => number,
-): NewEvent {
-  const place = placeOf(event, () => hash("sha256", raw, "hex"), source);
-  return {
-    ...place,
-    eventType: event.eventType,
-    occurredAt: Number.isSafeInteger(event.occurredAt) ? (event.occurredAt as number) : signedAt,
-    signedAt,
-    gapWaitMs: place.lane.order === "sequence" ? gapWaitMs(event) : 0,
-    digest: sha256(raw),
-    raw,
-    trace,
-    peer: peerOf(event),
-    externalReference: isKnownEvent(event) && event.direction === "outbound" ? event.data.externalReference : null,
-  };
-}
-
-function newQuarantine(
-  reason: string,
-  raw: Uint8Array,
-  { slot, key }: Match,
-  { signedAt, trace, source }: Delivered,
-): NewQuarantine {
-  const scope = scopeOf(key);
-  // A body that another secret signed before must not take the place of one that this secret may vouch for.
-  const digest = sha256(Buffer.concat([Buffer.from(JSON.stringify([source, scope])), raw]));
-  return { reason, slot, signer: key.signer, source, tenant: null, scope, signedAt, digest, raw, trace };
-}
-
 /** The other party's number. */
 function peerOf(event: WebhookEvent): string | null {
   if (!isKnownEvent(event)) return null;
   return event.direction === "outbound" ? event.data.to : event.data.from;
 }
 
-function invalid(message: string): Released {
-  return { ok: false, reason: "invalid_event", message };
+/** An outbound message is a lane, an inbound one an event by itself. */
+function lookUp(ref: unknown, source: string): readonly Wanted[] {
+  if (typeof ref !== "object" || ref === null) throw invalidOption("ref", "must be { apiClientId, messageId }", ref);
+  const { apiClientId: tenant, messageId: id } = ref as Readonly<Record<keyof MessageRef, unknown>>;
+  if (!isText(tenant)) throw invalidOption("ref.apiClientId", "must be a string that is not empty", tenant);
+  if (!isText(id)) throw invalidOption("ref.messageId", "must be a string that is not empty", id);
+  return [
+    { source, tenant, name: id, order: "sequence" },
+    { source, tenant, id },
+  ];
 }
 
-/** @throws SetupError if a kind is accepted unsigned, now or when the keyring is read */
-function signedKeyrings(secrets: ServiceRules["secrets"], deps: KeyringSourceDeps): KeyringSource<CompiledKeyring> {
-  if (typeof secrets !== "function" && !isSecretStore(secrets)) signed(fixedKeyring(secrets, deps.clock.now()).keyring);
-  const source = createKeyringSource(secrets, deps);
-  return {
-    ...source,
-    read: async (context) => signed(await source.read(context)),
-    reread(context, seen, cameAt) {
-      const fresher = source.reread(context, seen, cameAt);
-      const checked = (keyring: CompiledKeyring | null) => keyring && signed(keyring);
-      return fresher instanceof Promise ? fresher.then(checked) : checked(fresher);
-    },
-  };
-}
-
-function signed(keyring: CompiledKeyring): CompiledKeyring {
-  if (keyring.unsigned.size === 0) return keyring;
-  const message =
-    'Option "secrets" holds "dangerouslyUnsigned": an unsigned kind has nothing to verify. Use a secret here; only a receiver takes unsigned kinds.';
-  throw new SetupError("invalid_secret", message, { fields: { option: "secrets" } });
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
 }

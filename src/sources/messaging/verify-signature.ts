@@ -4,34 +4,33 @@ import { SetupError } from "../../errors.ts";
 import { systemClock } from "../../internal/clock.ts";
 import { stderrLogger } from "../../internal/logger.ts";
 import { invalidOption, refuseUnknownOptions } from "../../internal/options.ts";
-import type { HeaderSource } from "../headers.ts";
-import type { KeyringSource } from "../keyring-provider.ts";
-import { keyringContext } from "../keyring-provider.ts";
+import { checkAge } from "../define-source.ts";
+import { Head, type HeaderSource } from "../headers.ts";
+import { type KeyringSource, keyringContext, ProvidedKeyrings } from "../keyring-provider.ts";
 import {
-  type CompiledKeyring,
-  compileKeyring,
+  type Claims,
+  compileKeys,
+  covering,
   type Keyring,
   type KeyringProvider,
-  type ScopeName,
   type Slot,
-} from "./keyring.ts";
-import { createKeyringSource } from "./keyring-source.ts";
+  type SourceKeys,
+} from "../keys.ts";
+import { STRICT_RULES } from "../secret.ts";
 import {
-  type CheckedHeaders,
-  checkHeaders,
   DEFAULT_TOLERANCE,
   type HeaderPolicy,
-  matchSignature,
+  readSigned,
   type SignatureEncoding,
+  type SignedHeaders,
   signatureEncodingOption,
   type TimestampFormat,
   type Tolerance,
   timestampFormatOption,
   toleranceOption,
   type VerifyFailure,
-  type VouchedFields,
-  vouchingMatch,
 } from "./verify.ts";
+import { kindOf } from "./webhook-kind.ts";
 
 /** Options of `verifySignature`. */
 export interface VerifyOptions<Secrets = Keyring> {
@@ -61,18 +60,17 @@ export type VerifyResult =
       readonly ok: true;
       /** Epoch milliseconds. */
       readonly timestamp: number;
-      /** Which secret matched, in words that may be logged. */
-      readonly matched: { readonly slot: Slot; readonly scope: ScopeName; readonly index: number };
+      /** Which secret matched, in words that may be logged: its slot, its position there, and the kind that it is limited to, if it is. */
+      readonly matched: { readonly slot: Slot; readonly index: number; readonly kind: string | null };
     }
   | VerifyFailure;
 
-const DEFAULT_POLICY: HeaderPolicy = { tolerance: DEFAULT_TOLERANCE, timestampFormat: "auto", encoding: "auto" };
 const OPTIONS = ["headers", "body", "secrets", "toleranceMs", "timestampFormat", "encoding", "now", "tenant", "route"];
 
 /**
  * Verifies that a delivery was signed with one of `secrets` (RCV-1, RCV-2): HMAC-SHA256 over the timestamp header's text, a
- * dot and the body's bytes, compared in constant time, and a timestamp within the tolerance. If a secret is limited to a direction
- * or an API client, the body's field must match. It keeps no record of deliveries: within the tolerance a captured delivery passes
+ * dot and the body's bytes, compared in constant time, and a timestamp within the tolerance. If a secret is limited to a kind
+ * or a tenant, the body's field must match. It keeps no record of deliveries: within the tolerance a captured delivery passes
  * again, which a receiver's inbox prevents. A kind that is `"dangerouslyUnsigned"` has no signature to verify and fails here.
  *
  * @returns the verdict; it never throws for what a request contains
@@ -90,26 +88,33 @@ export function verifySignature(
 ): VerifyResult | Promise<VerifyResult> {
   const policy = validate(options);
   const { secrets, now = systemClock.now() } = options;
-  if (typeof secrets === "function") return verifyWithProvider(options, secrets, policy, now);
+  const signed = readInTime(options.headers, policy, now);
+  if (typeof secrets === "function") return verifyWithProvider(options, secrets, signed, now);
   const keyring = compiledKeyring(secrets, now);
-  const checked = checkHeaders(options.headers, policy, now);
-  return checked.ok ? verdict(checked, options.body, keyring, now) : checked;
+  return signed.ok ? verdict(signed, options.body, keyring, now) : signed;
+}
+
+function readInTime(headers: HeaderSource, policy: Policy, now: number): SignedHeaders | VerifyFailure {
+  const signed = readSigned(new Head({ headers }), policy);
+  if (!signed.ok) return signed;
+  const { pastMs: past, futureMs: future } = policy.tolerance;
+  const code = checkAge(signed.timestamp, now, { past, future });
+  return code === null ? signed : { ok: false, code };
 }
 
 /** Verifies against the keyring at hand, then against fresher ones. @throws KeyringError when none is available */
 async function verifyWithProvider(
-  { headers, body, tenant, route }: VerifyOptions<Keyring | KeyringProvider>,
+  { body, tenant, route }: VerifyOptions<Keyring | KeyringProvider>,
   provider: KeyringProvider,
-  policy: HeaderPolicy,
+  signed: SignedHeaders | VerifyFailure,
   now: number,
 ): Promise<VerifyResult> {
-  const checked = checkHeaders(headers, policy, now);
-  if (!checked.ok) return checked;
+  if (!signed.ok) return signed;
   const source = keyringSource(provider);
   const context = keyringContext({ tenant, route });
   const cameAt = systemClock.monotonic();
   for (let keyring = await source.read(context); ; ) {
-    const result = verdict(checked, body, keyring, now);
+    const result = verdict(signed, body, keyring, now);
     const fresher = result.ok ? null : await source.reread(context, keyring, cameAt);
     if (fresher === null) return result;
     keyring = fresher;
@@ -117,32 +122,40 @@ async function verifyWithProvider(
 }
 
 function verdict(
-  checked: CheckedHeaders,
+  { timestampText, timestamp, candidates }: SignedHeaders,
   body: Uint8Array | string,
-  keyring: CompiledKeyring,
+  { keys }: SourceKeys,
   now: number,
 ): VerifyResult {
-  const match = matchSignature(checked, body, keyring, now);
-  if (match === null) {
-    return { ok: false, code: keyring.keys.some((key) => key.validUntil > now) ? "signature_mismatch" : "no_secret" };
-  }
-  const vouched = match.scope === "any" ? match : vouchingMatch(match, claimedFields(body));
-  if (vouched === null) return { ok: false, code: "signature_mismatch" };
-  const { slot, scope, index } = vouched;
-  return { ok: true, timestamp: checked.timestamp, matched: { slot, scope, index } };
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  const live = keys.filter(({ isUnsigned, validUntil }) => !isUnsigned && validUntil > now);
+  const key = live.find((each) => each.signed(candidates, "sha256", `${timestampText}.`, bytes));
+  if (key === undefined) return { ok: false, code: live.length > 0 ? "signature_mismatch" : "no_secret" };
+  const isLimited = key.grants.some(({ tenant, kind }) => tenant !== null || kind !== null);
+  const grant = covering(key.grants, isLimited ? claimsIn(bytes) : {}, now);
+  if (grant === null) return { ok: false, code: "signature_mismatch" };
+  const { slot, index, kind } = grant;
+  return { ok: true, timestamp, matched: { slot, index, kind } };
 }
 
-/** The two fields that a scope limits; neither when the (already authentic) body is not a JSON object. */
-function claimedFields(body: Uint8Array | string): VouchedFields {
+/** The fields that a secret can be limited by; none when the (already authentic) body is not a JSON object. */
+function claimsIn(body: Uint8Array): Claims {
   try {
-    const event: unknown = JSON.parse(typeof body === "string" ? body : new TextDecoder().decode(body));
-    return typeof event === "object" && event !== null ? event : {};
+    const { apiClientId, direction } = Object(JSON.parse(new TextDecoder().decode(body))) as Record<string, unknown>;
+    const kind = kindOf({ direction });
+    if (apiClientId === undefined) return { kind };
+    // A value that is not a text names nobody's tenant, so that it cannot pass for a list of one.
+    return { kind, tenant: typeof apiClientId === "string" ? apiClientId : "" };
   } catch {
     return {};
   }
 }
 
-function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPolicy {
+interface Policy extends HeaderPolicy {
+  readonly tolerance: Tolerance;
+}
+
+function validate(options: VerifyOptions<Keyring | KeyringProvider>): Policy {
   refuseUnknownOptions("verifySignature()", options, OPTIONS);
   const { headers, body } = options;
   if (typeof headers !== "object" || headers === null) {
@@ -165,22 +178,20 @@ function validate(options: VerifyOptions<Keyring | KeyringProvider>): HeaderPoli
 }
 
 /**
- * Validates and defaults how headers are read.
+ * Validates and defaults how headers are read, and how old they may be.
  *
  * @throws SetupError naming the option that is wrong
  */
-export function resolvePolicy(
-  options: Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding">,
-): HeaderPolicy {
-  const { timestampFormat = "auto" } = options;
-  if (options.toleranceMs === undefined && timestampFormat === "auto" && options.encoding === undefined) {
-    return DEFAULT_POLICY;
-  }
+export function resolvePolicy({
+  toleranceMs,
+  timestampFormat,
+  encoding,
+}: Pick<VerifyOptions, "toleranceMs" | "timestampFormat" | "encoding">): Policy {
   timestampFormatOption(timestampFormat);
   return {
-    tolerance: toleranceOption("toleranceMs", options.toleranceMs, DEFAULT_TOLERANCE),
+    tolerance: toleranceOption("toleranceMs", toleranceMs, DEFAULT_TOLERANCE),
     timestampFormat,
-    encoding: signatureEncodingOption(options.encoding),
+    encoding: signatureEncodingOption("encoding", encoding),
   };
 }
 
@@ -188,16 +199,16 @@ export function resolvePolicy(
 const MAX_TEXTS = 16;
 
 // Compiled keyrings are kept between calls, so that each call costs little more than its HMAC.
-const byObject = new WeakMap<object, CompiledKeyring>();
-const byText = new Map<string, CompiledKeyring>();
-const byProvider = new WeakMap<KeyringProvider, KeyringSource<CompiledKeyring>>();
+const byObject = new WeakMap<object, SourceKeys>();
+const byText = new Map<string, SourceKeys>();
+const byProvider = new WeakMap<KeyringProvider, KeyringSource>();
 
 /** Compiles a keyring, or finds the compiled one: by identity for an object, by value for a text. @throws SetupError */
-function compiledKeyring(secrets: Keyring, now: number): CompiledKeyring {
+function compiledKeyring(secrets: Keyring, now: number): SourceKeys {
   const isObject = typeof secrets === "object" && secrets !== null;
   const known = isObject ? byObject.get(secrets) : byText.get(secrets);
   if (known !== undefined) return known;
-  const keyring = compileKeyring(secrets, now);
+  const keyring = compileKeys(secrets, STRICT_RULES, now);
   if (isObject) {
     byObject.set(secrets, keyring);
   } else {
@@ -208,10 +219,10 @@ function compiledKeyring(secrets: Keyring, now: number): CompiledKeyring {
 }
 
 /** The source of a provider function: one per function, with the system clock. */
-function keyringSource(provider: KeyringProvider): KeyringSource<CompiledKeyring> {
+function keyringSource(provider: KeyringProvider): KeyringSource {
   let source = byProvider.get(provider);
   if (source === undefined) {
-    source = createKeyringSource(provider, { clock: systemClock, logger: stderrLogger });
+    source = new ProvidedKeyrings(provider, STRICT_RULES, { clock: systemClock, logger: stderrLogger });
     byProvider.set(provider, source);
   }
   return source;

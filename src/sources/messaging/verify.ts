@@ -1,10 +1,7 @@
-/** Verifies a delivery without I/O: headers and age first, then the HMAC under each key, then the scope of the matching key. */
+/** Reads the two headers of a delivery of the messaging service: its timestamp, and its signatures. */
 import { Buffer } from "node:buffer";
-import { createHash, timingSafeEqual } from "node:crypto";
 import { choiceOption, invalidOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { type HeaderSource, readHeader } from "../headers.ts";
-import type { CompiledKey, CompiledKeyring, KeyGrant, ScopeName, Slot, Voucher } from "./keyring.ts";
-import type { Direction } from "./secret.ts";
+import type { RequestHead } from "../headers.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./sign.ts";
 
 /** Why a delivery was not verified. For logs and counters; the answer to the sender is the same for all. */
@@ -18,17 +15,16 @@ export type VerifyFailureCode =
   | "signature_mismatch"
   | "no_secret";
 
-/** How the two headers are read and how old they may be. */
+/** How the two headers are read. */
 export interface HeaderPolicy {
-  readonly tolerance: Tolerance;
   /** Default `"auto"`. */
-  readonly timestampFormat?: TimestampFormat;
+  readonly timestampFormat?: TimestampFormat | undefined;
   /** Default `"auto"`. */
-  readonly encoding?: SignatureEncoding;
+  readonly encoding?: SignatureEncoding | undefined;
 }
 
 /** What the headers of one delivery say. */
-export interface CheckedHeaders {
+export interface SignedHeaders {
   readonly ok: true;
   /** Exactly as received: this text is what is signed (RCV-1). */
   readonly timestampText: string;
@@ -42,115 +38,16 @@ export interface VerifyFailure {
   readonly code: VerifyFailureCode;
 }
 
-/** What vouched for a delivery. */
-export interface Match {
-  readonly slot: Slot;
-  readonly scope: ScopeName;
-  /** Position in the slot's list. */
-  readonly index: number;
-  readonly key: Voucher;
-}
-
-/** Checks what needs no body: both headers are well-formed, and the age is within the tolerance. `now` is epoch ms. */
-export function checkHeaders(headers: HeaderSource, policy: HeaderPolicy, now: number): CheckedHeaders | VerifyFailure {
-  const timestampText = readHeader(headers, TIMESTAMP_HEADER);
+/** Reads both headers. */
+export function readSigned(head: Pick<RequestHead, "header">, policy: HeaderPolicy): SignedHeaders | VerifyFailure {
+  const timestampText = head.header(TIMESTAMP_HEADER);
   if (timestampText === undefined) return failure("missing_timestamp");
-  const signatureText = readHeader(headers, SIGNATURE_HEADER);
+  const signatureText = head.header(SIGNATURE_HEADER);
   if (signatureText === undefined) return failure("missing_signature");
   const timestamp = parseTimestamp(timestampText, policy.timestampFormat ?? "auto");
   if (timestamp === null) return failure("malformed_timestamp");
   const candidates = parseCandidates(signatureText, policy.encoding ?? "auto");
-  if (candidates === null) return failure("malformed_signature");
-  const expired = checkAge(timestamp, now, policy.tolerance);
-  return expired === null ? { ok: true, timestampText, timestamp, candidates } : failure(expired);
-}
-
-/**
- * Finds the first key of the keyring, current first, that produced one of the candidates; null when none did. Keys that ended before
- * `now` (epoch ms) are not tried. Stopping at the first match reveals a secret's slot only to someone who holds that secret.
- *
- * @param body the bytes as received, or a string that stands for its UTF-8 bytes
- */
-export function matchSignature(
-  checked: Pick<CheckedHeaders, "timestampText" | "candidates">,
-  body: Uint8Array | string,
-  keyring: CompiledKeyring,
-  now: number,
-): Match | null {
-  const signedText = `${checked.timestampText}.`;
-  const bytes = typeof body === "string" ? Buffer.from(body) : body;
-  for (const key of keyring.keys) {
-    if (key.validUntil <= now) continue;
-    const expected = key.hmac.digest(signedText, bytes);
-    for (const candidate of checked.candidates) {
-      if (timingSafeEqual(expected, candidate)) return matchOf(liveVoucher(key, now));
-    }
-  }
-  return null;
-}
-
-/** Only a delivery without both headers can be of an unsigned kind: one of the two means a broken signature. */
-export function carriesNeitherHeader(headers: HeaderSource): boolean {
-  return readHeader(headers, TIMESTAMP_HEADER) === undefined && readHeader(headers, SIGNATURE_HEADER) === undefined;
-}
-
-/**
- * Matches a delivery that carries neither header, if the keyring accepts a kind unsigned; otherwise null. The match vouches only for
- * events that state the direction of such a kind, so an unsigned body of a signed kind is still refused.
- */
-export function matchUnsigned(headers: HeaderSource, keyring: CompiledKeyring): Match | null {
-  if (keyring.unsigned.size === 0 || !carriesNeitherHeader(headers)) return null;
-  return matchOf({ grants: [...keyring.unsigned].map(unsignedGrant), signer: "unsigned" });
-}
-
-/** The fields of a parsed event that a key's scope is compared with, if the event has them. */
-export interface VouchedFields {
-  readonly apiClientId?: unknown;
-  readonly direction?: unknown;
-}
-
-/**
- * Returns the match with the slot, scope and index of the grant that covers this event. Null when none does: answer it like a wrong
- * signature. One secret may be the current one of a kind and the previous one of the other; only the event shows which was used (RCV-9).
- */
-export function vouchingMatch(match: Match, event: VouchedFields): Match | null {
-  const grant = match.key.grants.find((each) => isBasisOf(each, event));
-  return grant === undefined ? null : { slot: grant.slot, scope: grant.scope, index: grant.index, key: match.key };
-}
-
-/** Without a signature only the direction can be compared, so the event must state it. */
-function isBasisOf(grant: KeyGrant, event: VouchedFields): boolean {
-  return grant.slot === "unsigned" ? event.direction === grant.direction : covers(grant, event);
-}
-
-/**
- * Whether a secret's limits allow this event. A limit does not apply to a field that the event lacks, nor to a direction that is
- * neither of the two: a future event type may have its own (RCV-11).
- */
-function covers(limit: Constraint, event: VouchedFields): boolean {
-  const { apiClientId, direction } = event;
-  if (limit.apiClientId !== undefined && apiClientId !== undefined && apiClientId !== limit.apiClientId) return false;
-  return limit.direction === undefined || direction === limit.direction || isUnstated(direction);
-}
-
-function isUnstated(direction: unknown): boolean {
-  if (direction === undefined || direction === null) return true;
-  return typeof direction === "string" && direction !== "inbound" && direction !== "outbound";
-}
-
-/** An ended grant must not vouch because the same secret has another grant that has not. */
-function liveVoucher(key: CompiledKey, now: number): Voucher {
-  return key.mixedValidity ? { grants: key.grants.filter((grant) => grant.validUntil > now), signer: key.signer } : key;
-}
-
-function matchOf(key: Voucher): Match | null {
-  const first = key.grants[0];
-  return first === undefined ? null : { slot: first.slot, scope: first.scope, index: first.index, key };
-}
-
-function unsignedGrant(direction: Direction): KeyGrant {
-  const scope = direction === "inbound" ? "inbound" : "delivery";
-  return { slot: "unsigned", scope, index: 0, direction, apiClientId: undefined, validUntil: Number.POSITIVE_INFINITY };
+  return candidates === null ? failure("malformed_signature") : { ok: true, timestampText, timestamp, candidates };
 }
 
 function failure(code: VerifyFailureCode): VerifyFailure {
@@ -171,9 +68,9 @@ const HEX = /^[0-9A-Fa-f]{64}$/;
 const ENTRY = /(?:sha256=|v1[=,])?([A-Za-z0-9+/_-]{43,64}=?)/y;
 const SEPARATOR = / *, *| +/y;
 
-/** Checks an `encoding` option. @throws SetupError */
-export function signatureEncodingOption(value: unknown): SignatureEncoding {
-  return choiceOption<SignatureEncoding>("encoding", value, "auto", ["auto", "hex", "base64", "base64url"]);
+/** @throws SetupError */
+export function signatureEncodingOption(name: string, value: unknown): SignatureEncoding {
+  return choiceOption<SignatureEncoding>(name, value, "auto", ["auto", "hex", "base64", "base64url"]);
 }
 
 /**
@@ -290,52 +187,4 @@ function parseCustom(text: string, parse: (text: string) => number): number | nu
     // A request's content must not throw. The function failed on this header, so the header counts as malformed.
     return null;
   }
-}
-
-/** Null when the age is within the tolerance. */
-export function checkAge(
-  timestamp: number,
-  now: number,
-  tolerance: Tolerance,
-): "timestamp_too_old" | "timestamp_in_future" | null {
-  if (now - timestamp > tolerance.pastMs) return "timestamp_too_old";
-  return timestamp - now > tolerance.futureMs ? "timestamp_in_future" : null;
-}
-
-type Constraint = Pick<KeyGrant, "direction" | "apiClientId">;
-
-const DIRECTIONS = { any: undefined, inbound: "inbound", delivery: "outbound" } as const;
-const PART = /^(any|inbound|delivery)(?::([0-9a-f]{32}))?$/;
-
-/**
- * The scope of a secret as a text to store and show: `any`, `inbound` or `delivery`, with `:` and a digest if the secret is limited to one
- * API client. Alternatives are joined by commas.
- */
-export function scopeOf({ grants }: Voucher): string {
-  return [...new Set(grants.map(partOf))].join(",");
-}
-
-/** Whether a stored scope text covers this event. A malformed text covers nothing. */
-export function scopeCovers(scope: string, event: VouchedFields): boolean {
-  const { apiClientId } = event;
-  const claimed = typeof apiClientId === "string" ? { ...event, apiClientId: digestOf(apiClientId) } : event;
-  return scope.split(",").some((part) => {
-    const constraint = constraintOf(part);
-    return constraint !== null && covers(constraint, claimed);
-  });
-}
-
-function partOf({ direction, apiClientId }: Constraint): string {
-  const kind = direction === undefined ? "any" : direction === "inbound" ? "inbound" : "delivery";
-  return apiClientId === undefined ? kind : `${kind}:${digestOf(apiClientId)}`;
-}
-
-function constraintOf(part: string): Constraint | null {
-  const [, kind, apiClientId] = PART.exec(part) ?? [];
-  return kind === undefined ? null : { direction: DIRECTIONS[kind as keyof typeof DIRECTIONS], apiClientId };
-}
-
-/** The id itself belongs to the application, and an operator's view or log need not show it. */
-function digestOf(apiClientId: string): string {
-  return createHash("sha256").update(apiClientId).digest("hex").slice(0, 32);
 }

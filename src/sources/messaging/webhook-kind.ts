@@ -14,3 +14,9 @@ export function isWebhookKind(value: unknown): value is WebhookKind {
 export function otherKind(kind: WebhookKind): WebhookKind {
   return kind === "inbound" ? "delivery" : "inbound";
 }
+
+/** The kind of an event: the service sends outbound events to the delivery target. Undefined for what is neither. */
+export function kindOf({ direction }: { readonly direction?: unknown }): WebhookKind | undefined {
+  if (direction === "outbound") return "delivery";
+  return direction === "inbound" ? "inbound" : undefined;
+}

@@ -94,7 +94,7 @@ function acceptDuplicate(lanes: MemoryLanes, first: LaneEvent, incoming: NewEven
 
 function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { state, tally } = lanes;
-  const { reason, slot, signer, source, tenant, scope, signedAt, untimed = false, trace, head = null } = incoming;
+  const { reason, slot, signer, source, tenant, kinds, signedAt, untimed = false, trace, head = null } = incoming;
   if (!untimed) tally.signed(signedAt);
   const digestText = hexText(incoming.digest);
   if (state.quarantineDigests.has(digestText)) return "duplicate";
@@ -106,7 +106,7 @@ function quarantine(lanes: MemoryLanes, incoming: NewQuarantine, quota: Quaranti
   const id = ++state.lastQuarantineId;
   const [digest, raw] = [new Uint8Array(incoming.digest), new Uint8Array(incoming.raw)];
   state.quarantine.set(id, {
-    ...{ id, reason, slot, signer, source, tenant, scope, state: "held", replayedAs: null },
+    ...{ id, reason, slot, signer, source, tenant, kinds: [...kinds], state: "held", replayedAs: null },
     ...{ signedAt, untimed, acceptedAt: lanes.now, trace, digest, raw, head },
   });
   state.quarantineDigests.add(digestText);

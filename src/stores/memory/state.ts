@@ -28,6 +28,7 @@ import type {
   NewEvent,
   QuarantineRecord,
 } from "../../inbox/record.ts";
+import { SequenceBook } from "../../inbox/sequence-rules.ts";
 import type { InboxRules, LaneRef, OpenContext } from "../../inbox/store.ts";
 
 export type MemoryQuarantine = Mutable<QuarantineRecord>;
@@ -76,8 +77,9 @@ export interface MemoryState {
   copyFinished: boolean;
   /** The location of the store that it was moved to. */
   movedTo: string | null;
-  /** The preset of each entry, by its name. */
+  /** The recorded facts of each entry, by its name. */
   readonly entries: Map<string, string>;
+  readonly sequences: SequenceBook;
   readonly notes: Map<string, { readonly value: string; readonly until: number }>;
 }
 
@@ -119,6 +121,7 @@ export function createMemoryState(maxEvents: number): MemoryState {
     copyFinished: false,
     movedTo: null,
     entries: new Map(),
+    sequences: new SequenceBook(),
     notes: new Map(),
   };
 }
@@ -127,9 +130,8 @@ export function createMemoryState(maxEvents: number): MemoryState {
 export class MemoryLanes extends LoadedLanes {
   readonly state: MemoryState;
 
-  constructor(state: MemoryState, { context, rules }: Opened) {
-    const { firstSequence } = rules;
-    super({ now: context.clock.now(), firstSequence, holder: context.instance.id, tally: tallyOf(state) });
+  constructor(state: MemoryState, { context }: Opened) {
+    super({ now: context.clock.now(), holder: context.instance.id, tally: tallyOf(state) }, state.sequences);
     this.state = state;
   }
 

@@ -24,7 +24,7 @@ import type {
   TurnResult,
 } from "../../inbox/store.ts";
 import { bodiesGivingWay, isConflict, NO_BOUND, roomLeft } from "../../inbox/store-rules.ts";
-import { HELD } from "../database.ts";
+import { HELD, kindsText } from "../database.ts";
 import { tenantBytes } from "./encoding.ts";
 import {
   conflictsAmong,
@@ -290,7 +290,7 @@ const KEEP_BODY = `with held as (select count(*) as rows, coalesce(sum(bytes), 0
   known as (select 1 from {}.quarantine where digest = $1::bytea),
   room as (select 1 from held where rows < $10::bigint and bytes + $7::int <= $11::bigint),
   kept as (
-    insert into {}.quarantine (digest, reason, slot, scope, signed, accepted, bytes, trace, raw, signer, head, untimed, source, tenant)
+    insert into {}.quarantine (digest, reason, slot, kinds, signed, accepted, bytes, trace, raw, signer, head, untimed, source, tenant)
     select $1::bytea, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::int, $8::text, $9::bytea, $12::text, $13::text, $14::boolean, $15::text, $16::bytea
     from room
     on conflict (digest) do nothing returning 1)
@@ -337,9 +337,9 @@ async function quarantineAll(
   }
   const answers: QuarantineAnswer[] = [];
   for (const body of quarantines) {
-    const { digest, reason, slot, signer, source, tenant, scope, signedAt, untimed, trace, raw, head = null } = body;
+    const { digest, reason, slot, signer, source, tenant, kinds, signedAt, untimed, trace, raw, head = null } = body;
     if (!untimed) sheet.signed(signedAt);
-    const facts = [Buffer.from(digest), reason, slot, scope, signedAt, loaded.now, raw.byteLength, trace];
+    const facts = [Buffer.from(digest), reason, slot, kindsText(kinds), signedAt, loaded.now, raw.byteLength, trace];
     const kept = [Buffer.from(raw), quota.maxRows, quota.maxBytes, signer, head, untimed ?? null];
     const values = [...facts, ...kept, source, tenantBytes(tenant)];
     const keep = async () => quarantineAnswer((await session.rows<KeepRow>("quarantine", KEEP_BODY, values))[0]);

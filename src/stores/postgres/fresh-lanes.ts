@@ -5,7 +5,8 @@
 import { gapBefore, PLACES } from "../../inbox/gap.ts";
 import { identityText, isNamed, isShared, laneKeyText } from "../../inbox/lane-key.ts";
 import type { NewEvent } from "../../inbox/record.ts";
-import type { InboxRules, Turn, TurnResult } from "../../inbox/store.ts";
+import type { SequenceBook } from "../../inbox/sequence-rules.ts";
+import type { Turn, TurnResult } from "../../inbox/store.ts";
 import { ORDER, orderCode, STATE, STATUS } from "../database.ts";
 import {
   type Columns,
@@ -162,7 +163,7 @@ export class FreshLanes {
 
   /** Whether each event may be the first of its lane. */
   #areFresh(events: readonly NewEvent[]): boolean {
-    if (!events.every((event) => isFirst(event, this.#inbox.rules))) return false;
+    if (!events.every((event) => isFirst(event, this.#inbox.sequences))) return false;
     const texts = events.map((event) => (isNamed(event.lane) ? laneKeyText(event.lane) : identityText(event)));
     const ids = new Set(events.map(identityText));
     return new Set(texts).size === events.length && ids.size === events.length;
@@ -192,10 +193,13 @@ function acceptsAlone({ accepts, settles, quarantines, claim }: Turn<PgClient>):
 }
 
 /** Whether the event can be the first of its lane without a gap before it, so that it is ready at once. */
-function isFirst({ lane, sequence, gapWaitMs, filtered, repeats }: NewEvent, { firstSequence }: InboxRules): boolean {
+function isFirst({ lane, sequence, gapWaitMs, filtered, repeats }: NewEvent, sequences: SequenceBook): boolean {
   if (filtered || repeats !== undefined) return false;
-  const { order } = lane;
+  const { order, source } = lane;
   if (order === "position") return gapWaitMs === 0;
+  // The ordinary way reads the entry first: another process may have recorded it.
+  if (order === "sequence" && !sequences.knows(source)) return false;
+  const { firstSequence } = sequences.of(source);
   return gapBefore({ order, cursor: null, firstSequence, isSettled: () => false }, { sequence }) === null;
 }
 

@@ -1,6 +1,7 @@
 /** The processes that use the inbox: their rows, their counters, and how many transactions of each kind they run at once. */
 import type { Tally } from "../../inbox/lane-port.ts";
 import type { Heartbeat, InboxStats, InstanceRecord } from "../../inbox/record.ts";
+import type { SequenceBook } from "../../inbox/sequence-rules.ts";
 import type { EntryPreset, InstanceIdentity, OpenContext } from "../../inbox/store.ts";
 import { checkMoved, checkPreset, entryOf, entryText, stillOpenIn } from "../../inbox/store-rules.ts";
 import { processRuns } from "../../internal/process.ts";
@@ -262,8 +263,7 @@ const RECORD = `insert into {}.meta (key, value) values ($1::text, $2::text)
 /** See `InboxStore.admit`. One at a time. */
 export async function admitRows(session: PgSession, entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]> {
   await session.rows("open_alone", ALONE);
-  const rows = await session.rows<{ readonly name: string; readonly text: string }>("recorded_entries", RECORDED);
-  const recorded = new Map(rows.map(({ name, text }) => [name, text]));
+  const recorded = await recordedTexts(session);
   for (const entry of entries) checkPreset(recorded.get(entry.name), entry);
   for (const entry of entries) {
     const text = entryText(entry);
@@ -271,6 +271,16 @@ export async function admitRows(session: PgSession, entries: readonly EntryPrese
     recorded.set(entry.name, text);
   }
   return [...recorded].sort().map(([name, text]) => entryOf(name, text));
+}
+
+async function recordedTexts(session: PgSession): Promise<Map<string, string>> {
+  const rows = await session.rows<{ readonly name: string; readonly text: string }>("recorded_entries", RECORDED);
+  return new Map(rows.map(({ name, text }) => [name, text]));
+}
+
+/** Reads all entries that were ever recorded. */
+export async function learnEntries(session: PgSession, sequences: SequenceBook): Promise<void> {
+  sequences.learn([...(await recordedTexts(session))].map(([name, text]) => entryOf(name, text)));
 }
 
 const SEEN = `select name as id, host, pid, seen as "seenAt", keyring as "keyringVersion", counters

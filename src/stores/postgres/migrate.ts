@@ -87,7 +87,7 @@ create index attempt_event on attempt (event);
 -- signer: the secret that signed the body, for a quota per secret.
 create table quarantine (
   id bigint generated always as identity primary key, digest bytea not null unique, reason text not null, slot text not null,
-  source text not null, tenant bytea not null, scope text not null, state smallint not null default 0, replayed_as bigint, signed bigint not null, accepted bigint not null,
+  source text not null, tenant bytea not null, kinds text not null default '[]', state smallint not null default 0, replayed_as bigint, signed bigint not null, accepted bigint not null,
   bytes int not null, trace text, raw bytea, signer text not null, head text, untimed boolean
 );
 create index quarantine_signer on quarantine (signer, bytes) where state = 0;
@@ -225,8 +225,8 @@ function notOurs(schema: string): SetupError {
 
 /** Records whose inbox this is, and the receiver's other rules. @returns the rules that apply */
 async function applyRules({ client, schema, location }: Place, context: OpenContext): Promise<InboxRules> {
-  const { name, first_sequence, tolerance_ms, copied_from, copy_finished, moved_to } = await readMeta(client, schema);
-  const rules = rulesFor(context.rules, rulesFromMeta({ name, first_sequence, tolerance_ms }), location);
+  const { name, tolerance_ms, copied_from, copy_finished, moved_to } = await readMeta(client, schema);
+  const rules = rulesFor(context.rules, rulesFromMeta({ name, tolerance_ms }), location);
   if (copied_from && !copy_finished && context.copying !== true) throw copyUnfinished(schema);
   checkMoved(moved_to, location, context.movedTo);
   for (const [key, value] of Object.entries(rulesToMeta(rules))) await writeMeta(client, schema, key, value);

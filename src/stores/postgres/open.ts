@@ -1,9 +1,10 @@
 /** Opens an inbox: checks the server and the pooler, migrates, and keeps the pools, clock and index cursors while it is open. */
 import { SetupError, StoreError } from "../../errors.ts";
-import type { InboxRules, OpenContext } from "../../inbox/store.ts";
+import { SequenceBook } from "../../inbox/sequence-rules.ts";
+import type { EntryPreset, InboxRules, OpenContext } from "../../inbox/store.ts";
 import { type Clock, systemClock, wentBack } from "../../internal/clock.ts";
 import { isStatementLost, storeErrorOf } from "./failures.ts";
-import { insertInstance, removeInstances, Slots } from "./instances.ts";
+import { admitRows, insertInstance, removeInstances, Slots } from "./instances.ts";
 import { migratePg } from "./migrate.ts";
 import {
   ANSWER_MS,
@@ -38,6 +39,8 @@ export interface Holder {
 export class PgInbox {
   readonly context: OpenContext;
   readonly rules: InboxRules;
+  /** Of the entries that this process has read. */
+  readonly sequences = new SequenceBook();
   readonly access: PgAccess;
   readonly location: string;
   /** The number of this instance, which holds the leases of this open inbox. */
@@ -187,6 +190,13 @@ export class PgInbox {
         }
       }
     }
+  }
+
+  /** See `InboxStore.admit`. */
+  async admit(entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]> {
+    const recorded = await this.transaction((session) => admitRows(session, entries));
+    this.sequences.learn(recorded);
+    return recorded;
   }
 
   read<T>(work: (session: PgSession) => Promise<T>): Promise<T> {

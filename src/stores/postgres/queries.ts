@@ -13,7 +13,7 @@ import type {
 } from "../../inbox/record.ts";
 import type { EventQuery, LaneQuery, LaneRef, Page, QuarantineQuery } from "../../inbox/store.ts";
 import { EVENTS_BESIDE_CURSOR, pageOf, plainText } from "../../inbox/store-rules.ts";
-import { HELD, heldWord, OUTCOME, orderCode, STATE, STATUS, stateWord } from "../database.ts";
+import { HELD, heldWord, kindsOf, OUTCOME, orderCode, STATE, STATUS, stateWord } from "../database.ts";
 import {
   bytesId,
   bytesTenant,
@@ -90,22 +90,25 @@ export async function readLane(session: PgSession, ref: LaneRef): Promise<LaneRe
   return { ...laneFacts(row), events, more, gaps, attempts };
 }
 
-type Stored<Row> = Omit<Row, "tenant" | "state" | "untimed"> & {
+type Stored<Row> = Omit<Row, "tenant" | "kinds" | "state" | "untimed"> & {
   readonly tenant: Buffer;
+  readonly kinds: string;
   readonly state: number;
   readonly untimed: boolean | null;
 };
 
 const quarantineWith = (
   body: string,
-) => `select id, reason, slot, signer, source, tenant, scope, state, replayed_as as "replayedAs", signed as "signedAt",
+) => `select id, reason, slot, signer, source, tenant, kinds, state, replayed_as as "replayedAs", signed as "signedAt",
   accepted as "acceptedAt", trace, digest, ${body}, untimed from {}.quarantine`;
 const QUARANTINE = quarantineWith("raw, head");
 /** The length is in the header of the value: no body is read. */
 const QUARANTINE_SUMMARY = quarantineWith("octet_length(raw) as bytes");
 
 function toQuarantine<Row extends Stored<QuarantineRecord> | Stored<QuarantineSummary>>(row: Row) {
-  return { ...row, tenant: bytesTenant(row.tenant), state: heldWord(row.state), untimed: row.untimed === true };
+  const { tenant, kinds, state, untimed } = row;
+  const facts = { tenant: bytesTenant(tenant), kinds: kindsOf(kinds), state: heldWord(state) };
+  return { ...row, ...facts, untimed: untimed === true };
 }
 
 /** Builds a `where` clause from the filters that are given. */

@@ -1,8 +1,8 @@
 /** Webhook secrets, sealed, in the inbox's Postgres database: for receivers on many machines, and for rotations. */
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import { choiceOption, refuseUnknownOptions } from "../../internal/options.ts";
-import type { SecretEncoding } from "../../sources/messaging/secret.ts";
 import type { ReceiverSighting, SecretStore } from "../../sources/messaging/secret-store.ts";
+import type { SecretEncoding } from "../../sources/secret.ts";
 import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
 import { storeErrorOf } from "./failures.ts";
 import { readInstanceRows } from "./instances.ts";

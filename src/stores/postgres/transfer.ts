@@ -10,7 +10,7 @@ import type {
   TransferredTotals,
 } from "../../inbox/record.ts";
 import { countIn, plainText, withinBytes, withoutLease } from "../../inbox/store-rules.ts";
-import { HELD, orderCode, STATUS } from "../database.ts";
+import { HELD, kindsText, orderCode, STATUS } from "../database.ts";
 import { columnNames, columns, nullableBytes, tenantBytes, transposed, unnested, type Values } from "./encoding.ts";
 import { TallySheet } from "./instances.ts";
 import { idsIn, laneColumns, type PgLaneRow, readBodies, readLanes } from "./lanes.ts";
@@ -81,7 +81,7 @@ const TABLES = {
   gap: GAP,
   attempt: ATTEMPT,
   quarantine:
-    columns(`id bigint, digest bytea, reason text, slot text, signer text, source text, tenant bytea, scope text, state smallint, replayed_as bigint,
+    columns(`id bigint, digest bytea, reason text, slot text, signer text, source text, tenant bytea, kinds text, state smallint, replayed_as bigint,
     signed bigint, accepted bigint, bytes int, trace text, raw bytea, head text, untimed boolean`),
   audit: columns("id bigint, at bigint, by text, act text, detail text"),
 } as const;
@@ -192,10 +192,10 @@ function conflictValues({ id, conflicting }: TransferredEvent): Values[] {
 
 async function importQuarantined(session: PgSession, sheet: TallySheet, { quarantined }: ImportPage): Promise<void> {
   const rows = quarantined.map((row) => {
-    const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
+    const { id, digest, reason, slot, signer, kinds, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
     const body = raw === null ? null : asBuffer(raw);
     const owner = [row.source, tenantBytes(row.tenant)];
-    const source = [asBuffer(digest), reason, slot, signer, ...owner, scope, HELD[state], replayedAs];
+    const source = [asBuffer(digest), reason, slot, signer, ...owner, kindsText(kinds), HELD[state], replayedAs];
     return [id, ...source, signedAt, acceptedAt, body?.byteLength ?? 0, trace, body, head, row.untimed ? true : null];
   });
   const taken = await insert(session, "quarantine", rows);

@@ -1,11 +1,11 @@
 /** The lanes of one transaction: locked and read, changed by the rules, and written as one statement. */
 
-import { eventRefText, isNamed, laneKeyText, type NamedLaneKey } from "../../inbox/lane-key.ts";
+import { eventRefText, isNamed, type LaneKey, laneKeyText, type NamedLaneKey } from "../../inbox/lane-key.ts";
 import { knownInLane, type LaneEvent, type LaneState, LoadedLanes, newLane } from "../../inbox/lane-state.ts";
 import type { EventId, NewEvent } from "../../inbox/record.ts";
 import { orderCode, STATE, STATUS } from "../database.ts";
 import { nullableBytes, tenantBytes, type Values } from "./encoding.ts";
-import { SHARED, TallySheet } from "./instances.ts";
+import { learnEntries, SHARED, TallySheet } from "./instances.ts";
 import {
   type Expectation,
   type Expected,
@@ -57,14 +57,14 @@ export class Workspace {
   readonly #bodies: Values[] = [];
   readonly #headedBodies: Values[] = [];
   readonly #conflicts: Values[] = [];
+  #hasReadEntries = false;
 
   /** @param slot - the row of the instance's counters */
   constructor(inbox: PgInbox, session: PgSession, now: number, slot: number) {
     this.inbox = inbox;
     this.session = session;
     this.sheet = new TallySheet(inbox.instance, slot);
-    const { firstSequence } = inbox.rules;
-    this.loaded = new LoadedLanes({ now, firstSequence, holder: inbox.instance, tally: this.sheet });
+    this.loaded = new LoadedLanes({ now, holder: inbox.instance, tally: this.sheet }, inbox.sequences);
   }
 
   /** Locks and reads lanes by id, and those of events that come. */
@@ -98,6 +98,7 @@ export class Workspace {
       if (id !== undefined) byLane.set(id, [...(byLane.get(id) ?? []), event]);
     }
     await this.#read([...locked, ...others], { events, byLane });
+    await this.#readEntriesOf(events.map(({ lane }) => lane));
     for (const [key, id] of idOf) {
       const lane = this.byId.get(id);
       if (lane !== undefined) this.#byKey.set(key, lane);
@@ -141,7 +142,8 @@ export class Workspace {
 
   async #read(rows: readonly PgLaneRow[], expected: Expectation | null): Promise<void> {
     if (rows.length === 0) return;
-    for (const lane of await readLanes(this.session, rows, expected)) {
+    const lanes = await readLanes(this.session, rows, expected);
+    for (const lane of lanes) {
       for (const event of lane.events) {
         this.#events.set(event, changingValues(event));
         this.identify(event);
@@ -151,6 +153,16 @@ export class Workspace {
       for (const gap of lane.gaps) this.#gaps.set(gap, gap.filledAt);
       this.byId.set(lane.id, lane);
     }
+    await this.#readEntriesOf(lanes.map(({ key }) => key));
+  }
+
+  /** Before any decision about these lanes. Another process may have recorded an entry just now. */
+  async #readEntriesOf(lanes: readonly LaneKey[]): Promise<void> {
+    const { sequences } = this.inbox;
+    const areKnown = lanes.every(({ order, source }) => order !== "sequence" || sequences.knows(source));
+    if (areKnown || this.#hasReadEntries) return;
+    this.#hasReadEntries = true;
+    await learnEntries(this.session, sequences);
   }
 
   /** The body of a new event. */

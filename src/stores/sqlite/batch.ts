@@ -16,7 +16,7 @@ import type {
 } from "../../inbox/store.ts";
 import { bodiesGivingWay, isConflict } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
-import { idValue, KEEP, OUTCOME, orderCode, STATE, STATUS, stateWord, tenantText } from "../database.ts";
+import { idValue, KEEP, kindsText, OUTCOME, orderCode, STATE, STATUS, stateWord, tenantText } from "../database.ts";
 import { outsideOfEffects } from "./effect-connection.ts";
 import { EffectAborted, isFull, isRowFault, storeFull } from "./failures.ts";
 import {
@@ -178,7 +178,7 @@ const NOTHING = { rows: 0, bytes: 0 };
 
 function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota): QuarantineAnswer {
   const { sql, ledger, now } = work;
-  const { reason, slot, signer, source, scope, signedAt, untimed, digest, raw, trace, head = null } = incoming;
+  const { reason, slot, signer, source, kinds, signedAt, untimed, digest, raw, trace, head = null } = incoming;
   if (!untimed) ledger.signed(signedAt);
   if (sql.quarantineKnown.get(digest) !== undefined) return "duplicate";
   const held = sql.quarantineHeld.get(signer) ?? NOTHING;
@@ -191,7 +191,7 @@ function quarantine(work: Work, incoming: NewQuarantine, quota: QuarantineQuota)
     ledger.gauge("held_bytes", -row.bytes);
   }
   const kept = [raw.byteLength, trace, raw, head, untimed ? 1 : null];
-  const owner = [source, tenantText(incoming.tenant), scope];
+  const owner = [source, tenantText(incoming.tenant), kindsText(kinds)];
   sql.insertQuarantine.run(digest, reason, slot, signer, ...owner, signedAt, now, ...kept);
   ledger.count("quarantined");
   ledger.gauge("held");

@@ -58,7 +58,8 @@ interface Beat {
   readonly now: number;
 }
 
-const ENTRY = "entry:";
+/** Begins the key of an entry in `meta`. */
+export const ENTRY = "entry:";
 
 /** See `InboxStore.admit`. In a write transaction. */
 export function admit(db: SqliteDatabase, entries: readonly EntryPreset[]): readonly EntryPreset[] {

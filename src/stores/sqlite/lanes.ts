@@ -13,11 +13,12 @@ import type {
   Failure,
   Lease,
   LeaseRef,
+  SequenceRules,
   Settle,
   SettleResult,
   Untaken,
 } from "../../inbox/store.ts";
-import { refuseUnrun, refuseUnwaited, roomLeft } from "../../inbox/store-rules.ts";
+import { entryOf, refuseUnrun, refuseUnwaited, roomLeft } from "../../inbox/store-rules.ts";
 import type { SqliteDatabase, SqliteStatement } from "../../internal/sqlite-driver.ts";
 import {
   idText,
@@ -34,6 +35,7 @@ import {
 } from "../database.ts";
 import { effectEndedTransaction } from "./effect-connection.ts";
 import { EffectAborted, metLock } from "./failures.ts";
+import { ENTRY } from "./instances.ts";
 import { toEvent } from "./records.ts";
 import {
   type Change,
@@ -284,7 +286,6 @@ export interface SqliteEntry extends Mutable<LaneEntry> {
 /** The lanes of one transaction. */
 export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   readonly now: number;
-  readonly firstSequence: number | "any";
   readonly holder: number;
   readonly tally: Ledger;
   readonly work: Work;
@@ -293,7 +294,6 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
   constructor(work: Work) {
     this.work = work;
     this.now = work.now;
-    this.firstSequence = work.facts.firstSequence;
     this.holder = work.facts.holder;
     this.tally = work.ledger;
   }
@@ -305,6 +305,16 @@ export class SqliteLanes implements LanePort<SqliteLane, SqliteEntry> {
 
   order({ ord }: SqliteLane): LaneOrder | null {
     return orderWord(ord);
+  }
+
+  /** Reads the entry unless it is known: another process may have recorded it just now. */
+  sequenceRules({ source }: SqliteLane): SequenceRules {
+    const { facts, sql } = this.work;
+    if (!facts.sequences.knows(source)) {
+      const row = sql.recorded.get(ENTRY + source);
+      if (row !== undefined) facts.sequences.learn([entryOf(source, row.text)]);
+    }
+    return facts.sequences.of(source);
   }
 
   /** Looks below the cursor only while something may be there. */

@@ -1,7 +1,8 @@
 /** An inbox that is open: its connection, and how transactions are run on it. */
 import { existsSync, realpathSync } from "node:fs";
 import { SetupError, StoreError } from "../../errors.ts";
-import type { InboxRules, OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
+import { SequenceBook } from "../../inbox/sequence-rules.ts";
+import type { EntryPreset, InboxRules, OpenContext, Turn, TurnResult } from "../../inbox/store.ts";
 import { noInbox, refuseUnrun, refuseUnwaited } from "../../inbox/store-rules.ts";
 import type { Clock, Timer } from "../../internal/clock.ts";
 import { wentBack } from "../../internal/clock.ts";
@@ -16,7 +17,7 @@ import { cautionsAbout, checkDurable, checkFiles, openConnection, prepareFile, r
 import { Checkpoints, OpenFiles, Space, type SpaceLimits } from "./disk-space.ts";
 import { type Lending, lend, lendOfUser } from "./effect-connection.ts";
 import { asStoreError } from "./failures.ts";
-import { enterInstance, leaveInstance } from "./instances.ts";
+import { admit, enterInstance, leaveInstance } from "./instances.ts";
 import { LaneReader } from "./records.ts";
 import { applyRules, holdsInbox, migrate } from "./schema.ts";
 import type { Statements } from "./statements.ts";
@@ -77,7 +78,7 @@ export class OpenInbox {
     this.session = own;
     this.rules = rules;
     this.lanes = new LaneReader(db);
-    this.facts = { firstSequence: rules.firstSequence, holder };
+    this.facts = { sequences: new SequenceBook(), holder };
     this.wake = new Wake(db, clock);
     this.clockSteps = new ClockSteps(latest);
     this.patience = { clock, busyTimeoutMs: settings.busyTimeoutMs, location: settings.location };
@@ -111,6 +112,13 @@ export class OpenInbox {
   /** Runs `operation` in a write transaction. */
   write<T>(operation: (work: Work) => T): Promise<T> {
     return this.during(() => this.#commit(operation));
+  }
+
+  /** See `InboxStore.admit`. */
+  async admit(entries: readonly EntryPreset[]): Promise<readonly EntryPreset[]> {
+    const recorded = await this.write(({ db }) => admit(db, entries));
+    this.facts.sequences.learn(recorded);
+    return recorded;
   }
 
   /** Of what a caller takes for done, besides accepted events. @throws StoreError if the inbox's files were moved, removed or replaced */

@@ -17,6 +17,7 @@ import {
   heldWord,
   idText,
   idValue,
+  kindsOf,
   orderCode,
   orderWord,
   outcomeWord,
@@ -212,8 +213,9 @@ export class LaneReader {
   }
 }
 
-type Stored<Row> = Omit<Row, "tenant" | "state" | "untimed"> & {
+type Stored<Row> = Omit<Row, "tenant" | "kinds" | "state" | "untimed"> & {
   readonly tenant: string;
+  readonly kinds: string;
   readonly state: number;
   readonly untimed: number | null;
 };
@@ -223,12 +225,14 @@ export type QuarantineSummaryRow = Stored<QuarantineSummary>;
 
 const quarantineWith = (
   body: string,
-) => `select id, reason, slot, signer, source, tenant, scope, state, replayed_as as replayedAs, signed as signedAt,
+) => `select id, reason, slot, signer, source, tenant, kinds, state, replayed_as as replayedAs, signed as signedAt,
   accepted as acceptedAt, trace, digest, ${body}, untimed from oncehook_quarantine`;
 export const QUARANTINE = quarantineWith("raw, head");
 /** The length is in the header of the row: no page of a body is read. */
 export const QUARANTINE_SUMMARY = quarantineWith("length(raw) as bytes");
 
 export function toQuarantine<Row extends QuarantineRow | QuarantineSummaryRow>(row: Row) {
-  return { ...row, tenant: tenantOf(row.tenant), state: heldWord(row.state), untimed: row.untimed === 1 };
+  const { tenant, kinds, state, untimed } = row;
+  const facts = { tenant: tenantOf(tenant), kinds: kindsOf(kinds), state: heldWord(state) };
+  return { ...row, ...facts, untimed: untimed === 1 };
 }

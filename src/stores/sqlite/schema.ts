@@ -77,7 +77,7 @@ create index oncehook_attempt_event on oncehook_attempt (event);
 -- signer: which secret signed the body, for the quota of each.
 create table oncehook_quarantine (
   id integer primary key autoincrement, digest blob not null unique, reason text not null, slot text not null,
-  source text not null, tenant text not null, scope text not null, state integer not null, replayed_as integer, signed integer not null, accepted integer not null,
+  source text not null, tenant text not null, kinds text not null default '[]', state integer not null, replayed_as integer, signed integer not null, accepted integer not null,
   bytes integer not null, trace text, raw blob, signer text not null, head text, untimed integer
 );
 create index oncehook_quarantine_signer on oncehook_quarantine (signer, bytes) where state = 0;
@@ -133,7 +133,6 @@ export function holdsInbox(db: SqliteDatabase): boolean {
 export function applyRules(db: SqliteDatabase, context: OpenContext, location: string): InboxRules {
   const recorded = rulesFromMeta({
     name: readMeta(db, "name"),
-    first_sequence: readMeta(db, "first_sequence"),
     tolerance_ms: readMeta(db, "tolerance_ms"),
   });
   const rules = rulesFor(context.rules, recorded, location);

@@ -2,8 +2,8 @@
 import { type Clock, systemClock } from "../../internal/clock.ts";
 import { choiceOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
 import { loadDriver, type SqliteDatabase, type SqliteDriver } from "../../internal/sqlite-driver.ts";
-import type { SecretEncoding } from "../../sources/messaging/secret.ts";
 import type { SecretStore } from "../../sources/messaging/secret-store.ts";
+import type { SecretEncoding } from "../../sources/secret.ts";
 import { type SealedRow, type SealedWith, type SecretTable, sealedSecrets } from "../sealed-secrets.ts";
 import { checkDurable, checkPath, openConnection, prepareFile } from "./connection.ts";
 import { OpenFiles } from "./disk-space.ts";

@@ -177,9 +177,11 @@ export const SQL = {
     "select count(*) as rows, coalesce(sum(bytes), 0) as bytes from oncehook_quarantine where state = 0 and signer = ?",
   quarantineRows: "select id, bytes, reason from oncehook_quarantine where state = 0 and signer = ? order by id",
   dropQuarantined: "update oncehook_quarantine set state = 2, raw = null, head = null where id = ?",
-  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, source, tenant, scope, state, signed, accepted, bytes, trace, raw,
+  insertQuarantine: `insert into oncehook_quarantine (digest, reason, slot, signer, source, tenant, kinds, state, signed, accepted, bytes, trace, raw,
     head, untimed) values (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
 
+  /** By the key in `meta`. */
+  recorded: "select value as text from oncehook_meta where key = ?",
   readCounter: "select value from oncehook_counter where name = ?",
   addCounter: "update oncehook_counter set value = value + ? where name = ?",
   raiseCounter: "update oncehook_counter set value = max(value, ?) where name = ?",
@@ -224,6 +226,7 @@ type Rows = {
   quarantineKnown: { readonly known: 1 };
   quarantineHeld: { readonly rows: number; readonly bytes: number };
   quarantineRows: { readonly id: number; readonly bytes: number; readonly reason: string };
+  recorded: { readonly text: string };
   readCounter: { readonly value: number };
   soonest: { readonly at: number | null };
   farthest: { readonly at: number | null };

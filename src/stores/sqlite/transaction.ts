@@ -1,5 +1,6 @@
 /** One write transaction under way: what every operation gets to work with. */
 import type { Tally } from "../../inbox/lane-port.ts";
+import type { SequenceBook } from "../../inbox/sequence-rules.ts";
 import { type Clock, sleep } from "../../internal/clock.ts";
 import type { SqliteDatabase } from "../../internal/sqlite-driver.ts";
 import { COUNTERS, STATE } from "../database.ts";
@@ -9,7 +10,8 @@ import { prepareStatements, type Statements } from "./statements.ts";
 
 /** What stays the same while the inbox is open. */
 export interface Facts {
-  readonly firstSequence: number | "any";
+  /** Of the entries that this open has read. */
+  readonly sequences: SequenceBook;
   /** This open's number among the instances: the holder of its leases. */
   readonly holder: number;
 }

@@ -17,6 +17,7 @@ import {
   HELD,
   idValue,
   keepOf,
+  kindsText,
   OUTCOME,
   orderCode,
   orderWord,
@@ -167,7 +168,7 @@ function prepareInserts(db: SqliteDatabase) {
     attempt: into("attempt", "event, attempt, at, duration, error_code, error"),
     quarantine: into(
       "quarantine",
-      "id, digest, reason, slot, signer, source, tenant, scope, state, replayed_as, signed, accepted, bytes, trace, raw, head, untimed",
+      "id, digest, reason, slot, signer, source, tenant, kinds, state, replayed_as, signed, accepted, bytes, trace, raw, head, untimed",
     ),
     audit: into("audit", "id, at, by, act, detail"),
   };
@@ -238,9 +239,10 @@ function takeEvent(work: Work, insert: Inserts, { lane, source, tenant, event }:
 }
 
 function takeQuarantined(work: Work, insert: Inserts, row: QuarantineRecord): void {
-  const { id, digest, reason, slot, signer, scope, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
+  const { id, digest, reason, slot, signer, kinds, state, replayedAs, signedAt, acceptedAt, trace, raw, head } = row;
   const bytes = raw?.byteLength ?? 0;
-  const source = [digest, reason, slot, signer, row.source, tenantText(row.tenant), scope, HELD[state], replayedAs];
+  const owner = [row.source, tenantText(row.tenant), kindsText(kinds)];
+  const source = [digest, reason, slot, signer, ...owner, HELD[state], replayedAs];
   const kept = [bytes, trace, raw, head, row.untimed ? 1 : null];
   const { changes } = insert.quarantine.run(id, ...source, signedAt, acceptedAt, ...kept);
   if (changes === 0 || state !== "held") return;

@@ -3,9 +3,9 @@ import { existsSync } from "node:fs";
 import { Command, Option } from "commander";
 import { SetupError } from "../../errors.ts";
 import type { RotateSecretOptions, RotationStatus } from "../../messaging/rotation/index.ts";
-import type { SecretEncoding } from "../../sources/messaging/secret.ts";
 import type { SecretStore } from "../../sources/messaging/secret-store.ts";
 import type { WebhookKind } from "../../sources/messaging/webhook-kind.ts";
+import type { SecretEncoding } from "../../sources/secret.ts";
 import { CommandError, FAILURE, interruptible, NEGATIVE, USAGE_MISTAKE } from "./exit.ts";
 import {
   addressOf,

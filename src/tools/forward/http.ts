@@ -9,7 +9,7 @@ import { invalidOption, refuseUnknownOptions } from "../../internal/options.ts";
 import { USER_AGENT } from "../../internal/package.ts";
 import { atFirstUse } from "../../internal/process.ts";
 import { HmacKey } from "../../sources/hmac-key.ts";
-import { checkSecretText } from "../../sources/messaging/secret.ts";
+import { checkSecretText } from "../../sources/secret.ts";
 import type { ForwardedMessage, Publisher } from "./publisher.ts";
 
 export interface HttpPublisherOptions {

@@ -244,7 +244,7 @@ function openGap({ lane, late }: Scene): Gaps["open"] {
   );
 }
 
-/** The store does not know a receiver's `firstSequence`: taken as 1, unless a waiting event is below. */
+/** A lane's record does not have the rules of its entry: the first sequence is taken as 1, unless a waiting event is below. */
 function positionOf(lane: LaneRecord, head: EventSummary) {
   const settled = new Set(lane.events.filter(({ state }) => state !== "pending").map(({ sequence }) => sequence));
   return {

@@ -1,6 +1,5 @@
 /** A secret store in memory, for tests and development: its secrets end with the process. */
 import { functionOption, numberOption, refuseUnknownOptions } from "../../internal/options.ts";
-import { type SecretEncoding, secretEncodingOption } from "../../sources/messaging/secret.ts";
 import {
   checkKind,
   checkRevision,
@@ -10,6 +9,7 @@ import {
   type StoredSecrets,
 } from "../../sources/messaging/secret-store.ts";
 import type { WebhookKind } from "../../sources/messaging/webhook-kind.ts";
+import { type SecretEncoding, secretEncodingOption } from "../../sources/secret.ts";
 
 export interface MemorySecretsOptions {
   /** The receivers that share these secrets: `() => receiver.inbox.stats().then(({ instances }) => instances)`. Default: not known. */

@@ -1,7 +1,7 @@
 /** Requests of other sources, signed as their providers sign them, and an event of each. */
 import { createHmac } from "node:crypto";
 import { refuseUnknownOptions } from "../../internal/options.ts";
-import { queryIn } from "../../sources/define-source.ts";
+import { queryIn } from "../../sources/headers.ts";
 import { bodyDigestIn } from "../../sources/twilio.ts";
 
 /** The presets of oncehook/sources whose requests can be signed here. */

@@ -89,7 +89,14 @@ describe("callbackSecrets()", () => {
   });
 
   it("passes sightings on, and does not know any without the function", async () => {
-    const sighting = { id: "a", host: "h", pid: 1, seenAt: 2, keyringVersion: "v", counters: { "slot:previous": 1 } };
+    const sighting = {
+      id: "a",
+      host: "h",
+      pid: 1,
+      seenAt: 2,
+      keyringVersion: "v",
+      counters: { "slot:service:previous": 1 },
+    };
     expect(await over({ receivers: () => [sighting] }).receivers()).toEqual([sighting]);
     expect(await over({ receivers: async () => null }).receivers()).toBeNull();
     expect(await over({}).receivers()).toBeNull();

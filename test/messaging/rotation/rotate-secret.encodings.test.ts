@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { adoptSecret, rotateSecret } from "../../../src/messaging/rotation/index.ts";
-import type { Keyring } from "../../../src/sources/messaging/keyring.ts";
+import type { Keyring } from "../../../src/sources/keys.ts";
 import { storedKeyring } from "../../../src/sources/messaging/keyring-source.ts";
 import { verifySignature } from "../../../src/sources/messaging/verify-signature.ts";
 import { memorySecrets } from "../../../src/tools/testing/memory-secrets.ts";

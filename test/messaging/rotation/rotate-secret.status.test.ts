@@ -1,8 +1,9 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { rotateSecret, rotationStatus } from "../../../src/messaging/rotation/index.ts";
-import { compileKeyring } from "../../../src/sources/messaging/keyring.ts";
+import { compileKeys } from "../../../src/sources/keys.ts";
 import { storedKeyring } from "../../../src/sources/messaging/keyring-source.ts";
+import { STRICT_RULES } from "../../../src/sources/secret.ts";
 import { memorySecrets } from "../../../src/tools/testing/memory-secrets.ts";
 import { FIRST_SECRET, failureOf, type Setting, sightingOf, startSetting } from "./support.ts";
 
@@ -39,16 +40,24 @@ describe("rotationStatus()", () => {
   it("adds up the uses of previous and next secrets, and says which living receivers are ready", async () => {
     const setting = await startSetting();
     const now = setting.clock.now();
-    const { version } = compileKeyring(await storedKeyring(setting.secrets, now), now);
+    const { version } = compileKeys(await storedKeyring(setting.secrets, now), STRICT_RULES, now);
     const ready = sightingOf({
       id: "a",
       seenAt: now,
       keyringVersion: version,
-      counters: { "slot:previous": 3, "slot:next": 2 },
+      counters: { "slot:service:previous": 3, "slot:service:next": 2 },
     });
-    const lagging = sightingOf({ id: "b", seenAt: now - 89_999, counters: { "slot:previous": 4, "slot:current": 9 } });
-    const idle = sightingOf({ id: "c", seenAt: now, counters: { "slot:next": 6 } });
-    const gone = sightingOf({ id: "d", seenAt: now - 90_000, counters: { "slot:previous": 100, "slot:next": 100 } });
+    const lagging = sightingOf({
+      id: "b",
+      seenAt: now - 89_999,
+      counters: { "slot:service:previous": 4, "slot:service:current": 9 },
+    });
+    const idle = sightingOf({ id: "c", seenAt: now, counters: { "slot:service:next": 6 } });
+    const gone = sightingOf({
+      id: "d",
+      seenAt: now - 90_000,
+      counters: { "slot:service:previous": 100, "slot:service:next": 100 },
+    });
     setting.sightings = [ready, lagging, idle, gone];
     expect(await statusOf(setting)).toMatchObject({
       previousUses: 7,
@@ -65,7 +74,7 @@ describe("rotationStatus()", () => {
     const setting = await startSetting();
     const versionNow = async () => {
       const now = setting.clock.now();
-      return compileKeyring(await storedKeyring(setting.secrets, now), now).version;
+      return compileKeys(await storedKeyring(setting.secrets, now), STRICT_RULES, now).version;
     };
     const readinessOf = async (...versions: string[]) => {
       setting.sightings = versions.map((keyringVersion, i) =>
@@ -97,7 +106,9 @@ describe("rotationStatus()", () => {
 
   it("does not know the uses of `next` beside one of the other kind: receivers count both as one", async () => {
     const setting = await startSetting();
-    setting.sightings = [sightingOf({ seenAt: setting.clock.now(), counters: { "slot:next": 6, "slot:previous": 1 } })];
+    setting.sightings = [
+      sightingOf({ seenAt: setting.clock.now(), counters: { "slot:service:next": 6, "slot:service:previous": 1 } }),
+    ];
     const inbound = {
       client: setting.client,
       kind: "inbound",

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { type ReceiverSighting, rotateSecret, type SecretStore } from "../../../src/messaging/rotation/index.ts";
-import { compileKeyring } from "../../../src/sources/messaging/keyring.ts";
+import { compileKeys } from "../../../src/sources/keys.ts";
 import { storedKeyring } from "../../../src/sources/messaging/keyring-source.ts";
+import { STRICT_RULES } from "../../../src/sources/secret.ts";
 import {
   failureOf,
   type Setting,
@@ -149,7 +150,7 @@ function receiversThat(setting: Setting, receivers: readonly LaggingReceiver[]):
   const versions: { readonly version: string; readonly since: number }[] = [];
   const versionAt = (at: number) => versions.findLast(({ since }) => since <= at)?.version ?? "old";
   secrets.receivers = async (): Promise<readonly ReceiverSighting[]> => {
-    const { version } = compileKeyring(await storedKeyring(secrets, clock.now()), clock.now());
+    const { version } = compileKeys(await storedKeyring(secrets, clock.now()), STRICT_RULES, clock.now());
     if (versions.at(-1)?.version !== version) versions.push({ version, since: clock.now() });
     const seenAt = clock.now();
     return receivers.map(({ lagMs, ...fields }) =>

@@ -154,7 +154,7 @@ function outcomeOf({ service, receiving }: Scene): Omit<Outcome, "reading" | "me
     inbound: events.filter(({ kind }) => kind === "inbound").length,
     attempts: attempts.length,
     failedAttempts: attempts.filter(({ status }) => status !== 200).length,
-    signedOtherwise: receiving.counted("slot:previous") + receiving.counted("slot:next"),
+    signedOtherwise: receiving.counted("slot:service:previous") + receiving.counted("slot:service:next"),
   };
 }
 

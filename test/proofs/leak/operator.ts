@@ -15,8 +15,8 @@ export async function askEverything(receiver: Receiver<never>, ears: Ears): Prom
   for (const { id } of dead.slice(0, 3)) ears.hear("operator", await inbox.replay(id, { by: "maria" }));
   for (const { id } of dead.slice(3, 6)) ears.hear("operator", await inbox.discard(id));
   const quarantined = await inbox.findQuarantined({ limit: 5 });
-  for (const { id, reason, slot, scope } of quarantined.items) {
-    ears.hear("operator", { reason, slot, scope });
+  for (const { id, reason, slot, kinds } of quarantined.items) {
+    ears.hear("operator", { reason, slot, kinds });
     ears.hearError(await inbox.replayQuarantined(id).catch((error: unknown) => error));
   }
   ears.hear("operator", await inbox.erase({ peer: pick(MARKS.numbers, 1) }));

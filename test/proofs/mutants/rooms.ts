@@ -19,8 +19,10 @@ const UNMEASURED = 80;
 export const SIGNATURE: Room = {
   name: "signature",
   sources: [
-    "src/sources/messaging/keyring*.ts",
-    "src/sources/messaging/secret*.ts",
+    "src/sources/keys.ts",
+    "src/sources/secret.ts",
+    "src/sources/messaging/keyring-source.ts",
+    "src/sources/messaging/secret-store.ts",
     "src/sources/messaging/sign.ts",
     "src/sources/messaging/verify*.ts",
     "src/sources/headers.ts",
@@ -49,7 +51,7 @@ export const OTHER_ROOMS: readonly Room[] = [
     name: "presets",
     sources: [
       "src/sources/*.ts",
-      ...["define-source", "filter", "headers", "hmac-key", "keyring-provider", "keys", "source"].map(
+      ...["define-source", "filter", "headers", "hmac-key", "keyring-provider", "keys", "secret", "source"].map(
         (file) => `!src/sources/${file}.ts`,
       ),
     ],
@@ -58,7 +60,12 @@ export const OTHER_ROOMS: readonly Room[] = [
   },
   {
     name: "sources",
-    sources: ["src/sources/define-source.ts", "src/sources/filter.ts", "src/sources/keys.ts", "src/sources/source.ts"],
+    sources: [
+      "src/sources/define-source.ts",
+      "src/sources/filter.ts",
+      "src/sources/source.ts",
+      "src/sources/messaging/source.ts",
+    ],
     tests: ["test/sources/*.test.ts", "test/receiver/filters.test.ts", "test/receiver/sources.test.ts"],
     floor: UNMEASURED,
   },

@@ -20,7 +20,7 @@ const SAME: Readonly<Record<string, string>> = {
   attempts:
     "select event, attempt, at, duration, error_code, error from oncehook_attempt order by event, attempt, at, duration",
   quarantine:
-    "select digest, reason, slot, source, tenant, scope, state, signed, accepted, raw, signer from oncehook_quarantine order by digest",
+    "select digest, reason, slot, source, tenant, kinds, state, signed, accepted, raw, signer from oncehook_quarantine order by digest",
   audit: "select at, by, act, detail from oncehook_audit order by id",
   counters: "select name, value from oncehook_counter order by name",
 };

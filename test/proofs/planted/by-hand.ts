@@ -61,15 +61,15 @@ export const BY_HAND: readonly Bug[] = [
     says: "twice msg_",
     places: [
       code(
-        "src/sources/messaging/source.ts",
-        "read($claimed)",
-        "newEvent($$event)",
-        `((stored) => ({
-          ...stored,
-          lane: { ...stored.lane, name: null, order: null },
-          ownId: Buffer.from($claimed.timestamp === null ? [] : ($claimed.candidates[0] ?? [])).toString("hex"),
+        "src/sources/define-source.ts",
+        "read($head)",
+        "$refused ? filtered($stored) : $stored",
+        `$refused ? filtered($stored) : {
+          ...$stored,
+          lane: { ...$stored.lane, name: null, order: null },
+          ownId: $head.header("x-service-signature") ?? "",
           sequence: 0,
-        }))($0)`,
+        }`,
       ),
     ],
   },
@@ -81,10 +81,10 @@ export const BY_HAND: readonly Bug[] = [
     says: UNSIGNED,
     places: [
       code(
-        "src/sources/messaging/verify.ts",
-        "matchSignature",
-        "timingSafeEqual($expected, $candidate)",
-        "timingSafeEqual($expected.subarray(0, 16), $candidate.subarray(0, 16))",
+        "src/sources/keys.ts",
+        "signed",
+        "timingSafeEqual($one, $expected)",
+        "timingSafeEqual($one.subarray(0, 16), $expected.subarray(0, 16))",
       ),
     ],
   },
@@ -96,13 +96,17 @@ export const BY_HAND: readonly Bug[] = [
     says: UNSIGNED,
     places: [
       code(
-        "src/sources/messaging/verify.ts",
-        "matchSignature",
-        "const $bytes = $isText ? Buffer.from($body) : $body;",
-        `let $bytes = Buffer.from($body);
-        try {
-          $bytes = Buffer.from(JSON.stringify(JSON.parse($bytes.toString())));
-        } catch {}`,
+        "src/sources/keys.ts",
+        "signed",
+        "this.hmac($hash, ...$parts)",
+        `this.hmac($hash, ...$parts.map((part) => {
+          if (typeof part === "string") return part;
+          try {
+            return Buffer.from(JSON.stringify(JSON.parse(Buffer.from(part).toString())));
+          } catch {
+            return part;
+          }
+        }))`,
       ),
     ],
   },
@@ -160,18 +164,24 @@ export const BY_HAND: readonly Bug[] = [
     tests: "test/sources/messaging/verify.test.ts",
     caughtBy: "fuzz",
     says: "(too old or from the future) was accepted wrongly",
-    places: [code("src/sources/messaging/verify.ts", "checkAge", "$ahead > $tolerance.futureMs", "false")],
+    places: [code("src/sources/define-source.ts", "checkAge", "$signedAt - $now > $tolerance.future", "false")],
   },
   {
     name: "empty secret",
     room: "accept",
-    tests: "test/sources/messaging/secret.test.ts",
+    tests: "test/sources/secret.test.ts",
     caughtBy: "fuzz",
     says: "an empty text, to the verifier: a request that is signed with nothing passes",
     places: [
-      code("src/sources/messaging/secret.ts", "checked($option, $text)", '$text === ""', "false"),
-      code("src/sources/messaging/secret.ts", "checked($option, $text)", '$text.trim() === ""', "false"),
-      code("src/sources/messaging/secret.ts", "MIN_SECRET_BYTES", "16", "0"),
+      code(
+        "src/sources/secret.ts",
+        "checked",
+        'if ($text === "") throw $refuse($option, "is an empty text: look whether its environment variable is set");',
+        "",
+      ),
+      code("src/sources/secret.ts", "checked", '$text.trim() === ""', "false"),
+      code("src/sources/secret.ts", "checked", "$bytes.length === 0", "false"),
+      code("src/sources/secret.ts", "MIN_SECRET_BYTES", "16", "0"),
     ],
   },
   {
@@ -185,7 +195,7 @@ export const BY_HAND: readonly Bug[] = [
       code(
         "src/receiver/body-limits.ts",
         "verify",
-        "const $match = await this.#matched({ claimed: $claimed, bytes: $bytes, $$more }, $context);",
+        "const $match = await this.#matched({ head: $head, bytes: $bytes, $$more }, $context);",
         'if (!parseEvent($bytes).ok) return refused("signature_mismatch", answers.UNPROCESSABLE); $0',
       ),
       importIn("src/receiver/body-limits.ts", 'import { parseEvent } from "../sources/messaging/parse.ts";'),
@@ -199,10 +209,10 @@ export const BY_HAND: readonly Bug[] = [
     says: "(body, decodes alike) was accepted, and nobody signed it",
     places: [
       code(
-        "src/sources/messaging/verify.ts",
-        "matchSignature",
-        "$hmac.digest($signedText, $bytes)",
-        "$hmac.digest($signedText, Buffer.from(new TextDecoder().decode($bytes)))",
+        "src/sources/keys.ts",
+        "signed",
+        "this.hmac($hash, ...$parts)",
+        'this.hmac($hash, ...$parts.map((part) => (typeof part === "string" ? part : new TextDecoder().decode(part))))',
       ),
     ],
   },

@@ -74,7 +74,7 @@ export const IN_USE: readonly Bug[] = [
     name: "accounts share a lane",
     room: "sources",
     tests: "test/sources/owners.test.ts",
-    places: [code("src/sources/stripe.ts", "objectOf", "$owner !== undefined", "false")],
+    places: [code("src/sources/stripe.ts", "laneOf", "$owner !== undefined", "false")],
   },
   {
     name: "stalled bodies keep their room",
@@ -132,7 +132,7 @@ export const IN_USE: readonly Bug[] = [
   {
     name: "secrets of before the request say no",
     room: "accept",
-    tests: "test/sources/messaging/keyring-source-reread.test.ts",
+    tests: "test/sources/keyring-provider-reread.test.ts",
     places: [code("src/sources/keyring-provider.ts", "fresherThan", "$entry.readAt >= $cameAt", "true")],
   },
   {
@@ -146,7 +146,12 @@ export const IN_USE: readonly Bug[] = [
     room: "sources",
     tests: "test/sources/twilio.test.ts",
     places: [
-      code("src/sources/twilio.ts", "identify($event, $kept, $digest)", 'hash("sha256", $signature)', "$digest()"),
+      code(
+        "src/sources/twilio.ts",
+        "verify($head, $body, $keys)",
+        'signedBy($keys, $signature, "sha1", [$spelling, $pairs], null, hash("sha256", $header))',
+        'signedBy($keys, $signature, "sha1", [$spelling, $pairs], null, hash("sha256", $body))',
+      ),
     ],
   },
   {
@@ -202,7 +207,7 @@ export const IN_USE: readonly Bug[] = [
   {
     name: "an empty secret is the same",
     room: "accept",
-    tests: "test/sources/messaging/secret.test.ts",
+    tests: "test/sources/secret.test.ts",
     places: [code("src/internal/same-secret.ts", "isSameSecret", '$isSame && $given !== ""', "$isSame")],
   },
   {

@@ -33,7 +33,7 @@ export const MUTANTS: readonly FoundMutant[] = [
   },
   {
     room: "accept",
-    name: "checkHeaders: === to !== (2)",
+    name: "readSigned: === to !== (2)",
     caughtBy: "fuzz",
     tests: "test/sources/messaging/verify.test.ts",
     says: "was refused, though it is as it was signed",
@@ -192,7 +192,7 @@ export const MUTANTS: readonly FoundMutant[] = [
   },
   {
     room: "sources",
-    name: "placeOf: === to !==",
+    name: "locate: === to !== (2)",
     caughtBy: "sim",
     tests: "test/sources/order.test.ts",
     says: "(acknowledged and not stored)",

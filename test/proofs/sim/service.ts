@@ -137,7 +137,7 @@ function bodyOf({ content }: Sending): string {
 function nameOf({ source, content }: Sending, text: string): string {
   const body = Buffer.from(text);
   if (typeof content === "string") {
-    const owner = JSON.stringify(source === "messages" ? [source, "any"] : { source, tenant: null });
+    const owner = JSON.stringify([source, null, []]);
     return createHash("sha256").update(owner).update(body).digest("hex");
   }
   if (source !== "messages") return otherIdentity(source, body);

@@ -137,7 +137,7 @@ export class World implements Surroundings {
   /** Lives through the whole course, and on until all has settled. */
   async live(): Promise<void> {
     const context = { clock: { ...this.clock, now: this.wallClock }, logger: silentLogger, migrate: "auto" as const };
-    const rules = { name: "default", firstSequence: this.course.receiver.firstSequence, toleranceMs: 95 * MINUTE };
+    const rules = { name: "default", toleranceMs: 95 * MINUTE };
     await this.observer.open({ ...context, rules, instance: OBSERVER });
     for (let index = 0; index < this.course.processes; index++) this.#start();
     this.service.plan(this.course.sendings);

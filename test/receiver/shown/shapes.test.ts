@@ -209,7 +209,7 @@ describe("messageShape()", () => {
 
 describe("quarantineShape()", () => {
   const facts: Omit<QuarantineRecord, "untimed" | "trace" | "digest" | "raw" | "head" | "signer"> = {
-    ...{ id: 4, reason: "invalid_json", slot: "current", source: "code", tenant: null, scope: "any" },
+    ...{ id: 4, reason: "invalid_json", slot: "current", source: "code", tenant: null, kinds: ["inbound"] },
     ...{ state: "replayed", replayedAs: 7, signedAt: 2, acceptedAt: 3 },
   };
   const kept = { ...facts, trace: "00-aa-bb-01", signer: "f00d", digest: Uint8Array.of(0, 0xab, 0x0f) };

@@ -1,399 +1,309 @@
-import { createHash } from "node:crypto";
+/** Keyrings made of what a secret store holds, and how a receiver reads them. */
 import { describe, expect, it } from "vitest";
 import { KeyringError, SetupError } from "../../../src/errors.ts";
-import type { Clock } from "../../../src/internal/clock.ts";
-import type { Logger } from "../../../src/internal/logger.ts";
-import { keyringContext, LookUpsCrowded } from "../../../src/sources/keyring-provider.ts";
-import { compileKeyring, type Keyring, type KeyringProvider } from "../../../src/sources/messaging/keyring.ts";
-import { createKeyringSource } from "../../../src/sources/messaging/keyring-source.ts";
-import type { SecretStore } from "../../../src/sources/messaging/secret-store.ts";
+import { HmacKey } from "../../../src/sources/hmac-key.ts";
+import { compileKeys, type Keyring, type SourceKeys } from "../../../src/sources/keys.ts";
+import {
+  isSecretStore,
+  latestReads,
+  storedKeyring,
+  storedKeyrings,
+} from "../../../src/sources/messaging/keyring-source.ts";
+import type { SecretSlots, SecretStore, StoredSecrets } from "../../../src/sources/messaging/secret-store.ts";
+import { STRICT_RULES } from "../../../src/sources/secret.ts";
 import { createFakeClock } from "../../../src/tools/testing/fake-clock.ts";
 import { memorySecrets } from "../../../src/tools/testing/memory-secrets.ts";
-import { atHand, MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
+import { atHand, MINUTE, settle, setUp } from "../keyring-provider-setup.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
-const times = (count: number, text: string) => Array.from({ length: count }, () => text);
-const crowded = (error: unknown) => {
-  if (!(error instanceof LookUpsCrowded)) return "failed";
-  expect(error.message).toContain("make the keyring provider faster");
-  return "crowded";
-};
-const ended = (read: unknown) => Promise.resolve(read).then(() => "read", crowded);
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const NEXT = { secret: `${SECRET}-next`, since: NOW, rotatedAtBefore: null, hadSecret: true };
 
-describe("createKeyringSource() of a value", () => {
-  it("is synchronous, never re-read, and compiled at once", async () => {
-    const clock = createFakeClock();
-    const { log } = setUp(() => SECRET);
-    const warnings: string[] = [];
-    const logger: Logger = { debug() {}, info() {}, error() {}, warn: (_, message) => void warnings.push(message) };
-    const source = createKeyringSource({ inbound: "dangerouslyUnsigned", delivery: SECRET }, { clock, logger });
-    const keyring = atHand(source.read({}));
-    expect(atHand(source.read({ tenant: "a" }))).toBe(keyring);
-    expect(source.version()).toBe(keyring.version);
-    await clock.advance(1);
-    expect(source.reread({}, keyring, clock.monotonic())).toBeNull();
-    expect(source.isFailing).toBe(false);
-    expect(warnings).toHaveLength(1);
-    expect(log).toEqual([]);
-    expect(() => createKeyringSource("", { clock, logger })).toThrow(SetupError);
+const slots = (overrides: Partial<SecretSlots> = {}): SecretSlots => ({
+  current: null,
+  previous: [],
+  next: null,
+  rotatedAt: null,
+  ...overrides,
+});
+
+async function compiled(kinds: { inbound?: Partial<SecretSlots>; delivery?: Partial<SecretSlots> }, now = NOW) {
+  const secrets = memorySecrets();
+  if (kinds.inbound !== undefined) await secrets.write("inbound", slots(kinds.inbound), 0);
+  if (kinds.delivery !== undefined) await secrets.write("delivery", slots(kinds.delivery), 0);
+  return compileKeys(await storedKeyring(secrets, now), STRICT_RULES, now);
+}
+
+const grants = (keyring: SourceKeys) =>
+  keyring.keys.flatMap((key) => key.grants.map(({ slot, kind }) => `${slot} ${kind}`));
+
+describe("storedKeyring()", () => {
+  it("lets each kind's secrets vouch for that kind alone, in all slots (RCV-8, RCV-9)", async () => {
+    const keyring = await compiled({
+      inbound: { current: SECRET },
+      delivery: { current: OTHER_SECRET, previous: [{ secret: `${SECRET}-old`, validUntil: NOW + HOUR }], next: NEXT },
+    });
+    expect(grants(keyring)).toEqual(["current inbound", "current delivery", "previous delivery", "next delivery"]);
+  });
+
+  it("leaves previous secrets out from their end on, without a warning (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + HOUR }] };
+    expect(grants(await compiled({ delivery }, NOW + HOUR - 1))).toHaveLength(2);
+    const ended = await compiled({ delivery }, NOW + HOUR);
+    expect(grants(ended)).toEqual(["current delivery"]);
+    expect(ended.warnings).toEqual([]);
+  });
+
+  it("works with a next secret alone, as next: a first rotation is under way (RCV-9)", async () => {
+    expect(grants(await compiled({ delivery: { next: NEXT } }))).toEqual(["next delivery"]);
+  });
+
+  it.each([
+    ["nothing is stored", {}],
+    ["both kinds are empty", { inbound: {}, delivery: {} }],
+  ])("refuses to guess when %s, naming what stores a secret", async (_, kinds) => {
+    const failure = await compiled(kinds).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(KeyringError);
+    expect(String(failure)).toMatch(/adoptSecret\(\).*rotateSecret\(\)/);
+  });
+
+  it("takes the same secret for both kinds as one key", async () => {
+    const keyring = await compiled({ inbound: { current: SECRET }, delivery: { current: SECRET } });
+    expect(keyring.keys).toHaveLength(1);
+    expect(grants(keyring)).toEqual(["current inbound", "current delivery"]);
+  });
+
+  it("gives every reader of the same secrets the same version, and another one after a change", async () => {
+    const delivery = { current: SECRET };
+    const { version } = await compiled({ delivery });
+    expect((await compiled({ delivery }, NOW + HOUR)).version).toBe(version);
+    expect((await compiled({ delivery: { ...delivery, next: NEXT } })).version).not.toBe(version);
+  });
+
+  it("makes keys of the texts by the store's encoding (DLV-14)", async () => {
+    const secrets = memorySecrets({ encoding: "hex" });
+    const text = "00ff".repeat(8);
+    const given = { current: text, previous: [{ secret: `${text}01`, validUntil: NOW + HOUR }] };
+    await secrets.write("delivery", slots({ ...given, next: { ...NEXT, secret: `${text}02` } }), 0);
+    const { keys } = compileKeys(await storedKeyring(secrets, NOW), STRICT_RULES, NOW);
+    const body = Buffer.from("{}");
+    const expected = ["", "01", "02"].map((end) => new HmacKey(Buffer.from(text + end, "hex")).digest("1.", body));
+    expect(keys.map((key) => key.hmac("sha256", "1.", body))).toEqual(expected);
+  });
+
+  it("leaves out the previous secrets that end soonest, of both kinds, where there would be more than 8", async () => {
+    const replaced = (name: string, hours: readonly number[]) =>
+      hours.map((each) => ({ secret: `${SECRET}-${name}-${each}`, validUntil: NOW + each * HOUR }));
+    const keyring = await compiled({
+      inbound: { current: SECRET, previous: replaced("i", [5, 3, 1]) },
+      delivery: { current: OTHER_SECRET, previous: replaced("d", [6, 4, 2]), next: NEXT },
+    });
+    const ends = keyring.keys.map(({ validUntil }) => (validUntil - NOW) / HOUR).filter(Number.isFinite);
+    expect(keyring.keys).toHaveLength(8);
+    expect(ends).toEqual([5, 3, 6, 4, 2]);
+  });
+
+  it("takes a secret that both kinds replaced as one of the 8", async () => {
+    const shared = { secret: `${SECRET}-shared`, validUntil: NOW + HOUR };
+    const others = [2, 3, 4, 5].map((each) => ({ secret: `${SECRET}-${each}`, validUntil: NOW + each * HOUR }));
+    const keyring = await compiled({
+      inbound: { current: SECRET, previous: [shared] },
+      delivery: { current: OTHER_SECRET, previous: [...others, shared], next: NEXT },
+    });
+    expect(keyring.keys).toHaveLength(8);
+    expect(grants(keyring).filter((grant) => grant.startsWith("previous"))).toHaveLength(6);
+  });
+
+  it("takes a previous secret that seems to end too late, as to a clock that is behind, for a week (RCV-9)", async () => {
+    const delivery = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY + 1 }] };
+    const { keys, version } = await compiled({ delivery });
+    expect(keys[1]?.validUntil).toBeGreaterThan(NOW + 7 * DAY);
+    expect(keys[1]?.validUntil).toBeLessThanOrEqual(NOW + 8 * DAY);
+    expect((await compiled({ delivery }, NOW - 5 * MINUTE)).version).toBe(version);
+    // The latest end that is plausible.
+    const latest = { current: SECRET, previous: [{ secret: OTHER_SECRET, validUntil: NOW + 8 * DAY }] };
+    expect((await compiled({ delivery: latest })).keys[1]?.validUntil).toBe(NOW + 8 * DAY);
   });
 });
 
-describe("createKeyringSource() of a provider", () => {
-  it("reads of 64 unknown names at once at most, whatever is invented, and of tenants always", async () => {
-    const { answer, waiting } = pending();
-    let hold = false;
-    const { source, clock, reads } = setUp((context) =>
-      hold ? answer() : context.tenant?.startsWith("t") ? SECRET : undefined,
-    );
-    const read = (tenant: string) => ended(source.read({ tenant }));
-    for (let index = 0; index < 70; index++) await Promise.all([read(`t${index}`), read(`junk${index}`)]);
-    hold = true;
-    await clock.advance(MINUTE);
-    reads.length = 0;
-    const ends = [];
-    for (let index = 0; index < 70; index++) ends.push(read(`junk${index}`));
-    // Whoever asks for one of the 64 waits for the same read.
-    ends.push(read("junk0"));
-    for (let index = 0; index < 70; index++) ends.push(read(`t${index}`));
-    await settle();
-    expect(reads).toHaveLength(64 + 70);
-    for (const { resolve } of waiting) resolve(SECRET);
-    const crowd = Array.from({ length: 6 }, () => "crowded");
-    expect((await Promise.all(ends)).filter((end) => end === "crowded")).toEqual(crowd);
-    hold = false;
-    expect(await read("junk69")).toBe("read");
-  });
+const at = (revision: number): StoredSecrets => ({ ...slots({ current: SECRET }), revision });
 
-  it("lets 128 requests wait for one look-up, and as many again for the next", async () => {
-    const { answer, waiting } = pending();
-    const { source } = setUp(answer);
-    for (const tenant of ["a", "b"]) {
-      const asked = Array.from({ length: 130 }, () => ended(source.read({ tenant })));
-      await settle();
-      waiting.at(-1)?.resolve(undefined);
-      expect(await Promise.all(asked)).toEqual([...times(128, "read"), ...times(2, "crowded")]);
+describe("latestReads()", () => {
+  it("takes nothing for null, also from a store that gives undefined, and remembers what each kind had before it", async () => {
+    let answer: StoredSecrets | null | undefined = at(2);
+    const read = async () => answer as StoredSecrets | null;
+    const reads = latestReads({ ...memorySecrets({ encoding: "hex" }), read }, createFakeClock());
+    expect(reads.encoding).toBe("hex");
+    expect(await reads.read("inbound")).toEqual(at(2));
+    for (const none of [null, undefined]) {
+      answer = none;
+      expect(await reads.read("inbound")).toBeNull();
     }
+    answer = at(1);
+    expect(await reads.read("delivery")).toEqual(at(1));
+    await expect(reads.read("inbound")).rejects.toMatchObject({
+      code: "keyring_unavailable",
+      message:
+        "It returned an older revision of the inbound secrets (1) than before (2): the store must read what was written last. If it was restored, the older one counts after a minute.",
+    });
+  });
+});
+
+const stored = (current: string) => slots({ current });
+
+/** A source over a store in memory that holds one secret, and a switch that makes the store's reads fail. */
+async function setUpStore(refreshMs = 1_000) {
+  const store = memorySecrets({ refreshMs });
+  await store.write("delivery", stored(SECRET), 0);
+  let failure: Error | null = null;
+  let reads = 0;
+  const secrets: SecretStore = {
+    ...store,
+    read: (kind) => {
+      reads++;
+      return failure === null ? store.read(kind) : Promise.reject(failure);
+    },
+  };
+  const { clock, log, logger } = setUp(() => undefined);
+  const source = storedKeyrings(secrets, STRICT_RULES, { clock, logger });
+  const fail = (error: Error | null) => {
+    failure = error;
+  };
+  return { store, source, clock, log, fail, reads: () => reads };
+}
+
+describe("isSecretStore()", () => {
+  it("tells a store from a keyring", () => {
+    expect(isSecretStore(memorySecrets())).toBe(true);
+    for (const keyring of [SECRET, { current: SECRET }, { inbound: SECRET, delivery: SECRET }, () => SECRET])
+      expect(isSecretStore(keyring)).toBe(false);
+  });
+});
+
+describe("storedKeyrings()", () => {
+  it("reads one keyring for all routes and tenants", async () => {
+    const { source, reads } = await setUpStore();
+    const keyring = await source.read({ tenant: "a" });
+    expect(atHand(source.read({ route: "/b" }))).toBe(keyring);
+    expect(reads()).toBe(2);
+    expect(source.version()).toBe(keyring.version);
   });
 
-  it("lets 512 requests wait for look-ups of strangers, and as many for those of tenants", async () => {
-    const { answer, waiting } = pending();
-    let hold = false;
-    const { source, clock } = setUp(() => (hold ? answer() : SECRET));
-    const tenants = ["a", "b", "c", "d", "e"];
-    for (const tenant of tenants) await source.read({ tenant });
-    hold = true;
-    await clock.advance(MINUTE);
-    for (const round of ["first", "second"]) {
-      const strangers = tenants.flatMap((name) =>
-        times(128, `${round} ${name}`).map((tenant) => ended(source.read({ tenant }))),
-      );
-      const known = tenants.flatMap((name) => times(128, name).map((tenant) => ended(source.read({ tenant }))));
-      await settle();
-      for (const { resolve } of waiting) resolve(SECRET);
-      for (const asked of [strangers, known]) {
-        expect(await Promise.all(asked)).toEqual([...times(512, "read"), ...times(128, "crowded")]);
-      }
-      await clock.advance(MINUTE);
-    }
-  });
-
-  it.each<[string, Keyring, RegExp]>([
-    ["a plain secret", SECRET, /Option "(secrets)" of a tenant has no apiClientId/],
-    [
-      "a secret of a kind",
-      { inbound: SECRET, delivery: SECRET },
-      /Option "(secrets.inbound)" of a tenant has no apiClientId/,
-    ],
-    [
-      "a previous secret",
-      {
-        current: { secret: SECRET, apiClientId: "a" },
-        previous: { secret: OTHER_SECRET, validUntil: 1_760_000_100_000 },
-      },
-      /Option "(secrets.previous)" of a tenant has no apiClientId/,
-    ],
-    [
-      "an unsigned kind",
-      { inbound: "dangerouslyUnsigned", delivery: { secret: SECRET, apiClientId: "a" } },
-      /A tenant's inbound events are unsigned/,
-    ],
-  ])("refuses %s that is not bound to its tenant's API client", async (_, keyring, says) => {
-    const { log, logger, clock } = setUp(() => undefined);
-    const unbound = createKeyringSource(() => keyring, { clock, logger });
-    const failed = await Promise.resolve(unbound.read({ tenant: "a" })).catch((error: Error) => error);
-    expect(failed).toMatchObject({ name: "KeyringError", cause: { name: "SetupError", code: "invalid_secret" } });
-    const cause = "cause" in failed ? (failed.cause as SetupError) : null;
-    const [, option = "secrets"] = says.exec(cause?.message ?? "") ?? [];
-    expect(cause).toMatchObject({ message: expect.stringMatching(says), fields: { option } });
-    expect(await unbound.read({ route: "/hooks" })).toMatchObject({ version: expect.any(String) });
-    expect(log[0]).toMatch(says);
-    expect(log.join()).not.toContain(SECRET);
-  });
-
-  it("refreshes in the background after 30 s, serving the old keyring meanwhile", async () => {
-    let secret = SECRET;
-    const { source, clock, reads } = setUp(async () => secret);
-    const first = await source.read({});
-    secret = OTHER_SECRET;
-    await clock.advance(29_999);
-    expect(atHand(source.read({}))).toBe(first);
-    expect(reads).toHaveLength(1);
-    await clock.advance(1);
-    expect(atHand(source.read({}))).toBe(first);
+  it("refreshes by the store's refreshMs instead of 30 s when requests come (RCV-9)", async () => {
+    const { source, store, clock } = await setUpStore(200);
+    const before = await source.read({});
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await clock.advance(199);
+    source.read({});
     await settle();
-    expect(reads).toHaveLength(2);
-    expect(atHand(source.read({})).version).not.toBe(first.version);
-    expect(source.version()).toBe(atHand(source.read({})).version);
-  });
-
-  it("reads before it uses a keyring that nothing refreshed for a minute: it may hold a revoked secret", async () => {
-    let secret = SECRET;
-    const { source, clock } = setUp(async () => secret);
-    const first = await source.read({});
-    secret = OTHER_SECRET;
-    await clock.advance(MINUTE);
-    expect((await source.read({})).version).not.toBe(first.version);
-  });
-
-  it("remembers an unknown tenant for 10 s, with a keyring that matches nothing", async () => {
-    let known = false;
-    const { source, clock, reads } = setUp(async () => (known ? SECRET : undefined));
-    const keyring = await source.read({ tenant: "x" });
-    expect(keyring.keys).toEqual([]);
-    known = true;
-    await clock.advance(9_999);
-    expect(atHand(source.read({ tenant: "x" })).keys).toEqual([]);
-    expect(reads).toHaveLength(1);
+    expect(atHand(source.read({}))).toBe(before);
     await clock.advance(1);
-    expect((await source.read({ tenant: "x" })).keys).toHaveLength(1);
-    expect(keyring.keys).toEqual([]);
-  });
-
-  it("keeps at most 1,000 tenants, and invented names evict none of them", async () => {
-    const { source, reads } = setUp(async ({ tenant }) => (tenant?.startsWith("t") ? SECRET : undefined));
-    for (let index = 0; index < 1000; index++) await source.read({ tenant: `t${index}` });
-    for (let index = 0; index < 3000; index++) await source.read({ tenant: `junk${index}` });
-    reads.length = 0;
-    for (let index = 0; index < 1000; index++) atHand(source.read({ tenant: `t${index}` }));
-    expect(reads).toHaveLength(0);
-    await source.read({ tenant: "t1000" });
-    expect(source.read({ tenant: "t0" })).toBeInstanceOf(Promise);
+    source.read({});
     await settle();
-    expect(reads).toEqual([{ tenant: "t1000" }, { tenant: "t0" }]);
-    reads.length = 0;
-    await source.read({ tenant: "junk0" });
-    expect(reads).toHaveLength(1);
+    expect(atHand(source.read({})).version).not.toBe(before.version);
   });
 
-  it.each<[string, KeyringProvider]>([
-    ["rejects", () => Promise.reject(new Error(`no: ${SECRET}`))],
-    [
-      "throws",
-      () => {
-        throw new Error(`no: ${SECRET}`);
-      },
-    ],
-    ["gives a keyring that is wrong", () => "short"],
-    ["gives null", () => null as unknown as undefined],
-  ])(
-    "serves the last keyring for 10 minutes when the provider %s, then KeyringError, never an empty one",
-    async (_, fail) => {
-      let broken = false;
-      const { source, clock, log } = setUp((context) => (broken ? fail(context) : SECRET));
-      const first = await source.read({});
-      broken = true;
-      await clock.advance(30_000);
-      for (let elapsed = 30_000; elapsed < 10 * MINUTE; elapsed += 10_000) {
-        expect(atHand(source.read({}))).toBe(first);
-        await clock.advance(10_000);
-      }
-      await expect(source.read({})).rejects.toThrow(KeyringError);
-      await expect(source.read({})).rejects.toMatchObject({ code: "keyring_unavailable", cause: expect.any(Error) });
-      expect(log.filter((line) => line.startsWith("error"))).toHaveLength(1);
-      expect(log.join()).not.toContain(SECRET);
-      broken = false;
-      await clock.advance(5_000);
-      expect(await source.read({})).toBe(first);
-      expect(log.at(-1)).toMatch(/works again/);
+  it("warns once, at the first read, of the kind that has no secret and is refused", async () => {
+    const { source, store, clock, log } = await setUpStore(200);
+    const warnings = () => log.filter((line) => line.includes("keyring_warning"));
+    expect(warnings()).toEqual([]);
+    await source.read({});
+    const said = expect.stringMatching(/warn.*No secret for inbound webhooks is stored: they are refused.*adoptSecret/);
+    expect(warnings()).toEqual([said]);
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await clock.advance(200);
+    await source.background?.refresh();
+    expect(warnings()).toEqual([said]);
+  });
+
+  it.each([stored(OTHER_SECRET), slots({ next: { ...NEXT, secret: OTHER_SECRET, hadSecret: false } })])(
+    "warns of no kind that has a secret, current or next (%#)",
+    async (slots) => {
+      const { source, store, log } = await setUpStore();
+      await store.write("inbound", slots, 0);
+      await source.read({});
+      expect(log).toEqual([]);
     },
   );
 
-  it("asks a failing provider at most every 5 s", async () => {
-    const { source, clock, reads } = setUp(() => Promise.reject(new Error("no")));
-    for (let elapsed = 0; elapsed < MINUTE; elapsed += 100) {
-      await expect(source.read({})).rejects.toThrow(KeyringError);
-      await clock.advance(100);
-    }
-    expect(reads).toHaveLength(12);
-  });
-
-  it("gives the provider 2 s, and drops an answer that comes later", async () => {
-    const { answer, waiting } = pending();
-    const { source, clock, log } = setUp(answer);
-    const read = Promise.resolve(source.read({})).catch((error: unknown) => error);
-    await clock.advance(1_999);
-    expect(log).toEqual([]);
-    await clock.advance(1);
-    expect(await read).toBeInstanceOf(KeyringError);
-    expect(log.join()).toMatch(/within 2000 ms/);
-    waiting[0]?.resolve(SECRET);
-    await settle();
-    await expect(source.read({})).rejects.toThrow(KeyringError);
-  });
-
-  it("keeps nothing of a read that ends after close()", async () => {
-    const { answer, waiting } = pending();
-    const { source } = setUp(answer);
-    const read = source.read({});
-    source.close();
-    await settle();
-    waiting[0]?.resolve(SECRET);
-    expect((await read).keys).toHaveLength(1);
-    expect(source.version()).toBe("none");
-  });
-
-  it("logs the warnings of a keyring once per change", async () => {
-    let secret = `${SECRET}\n`;
-    const { source, clock, log } = setUp(async () => secret);
-    await source.read({});
-    await clock.advance(MINUTE);
-    await source.read({});
-    expect(log).toEqual([
-      'warn {"code":"keyring_warning"} Option "secrets" starts or ends with white space, which is part of the secret.',
-    ]);
-    secret = `${OTHER_SECRET}\n`;
-    await clock.advance(MINUTE);
-    await source.read({});
-    expect(log).toHaveLength(2);
-    expect(log.join()).not.toContain(SECRET);
-  });
-});
-
-/** A provider that fails while it is told to. */
-function switched(answer: () => string | undefined = () => SECRET) {
-  const down = new Error("down");
-  const state = { works: true };
-  return { state, down, ...setUp(() => (state.works ? answer() : Promise.reject(down))) };
-}
-
-describe("a source of keyrings", () => {
-  it("passes on whether a secret store's reads fail, and reads no more once it is closed", async () => {
-    const { clock, logger } = setUp(() => undefined);
-    let reads = 0;
-    const failing: SecretStore = { ...memorySecrets(), read: () => Promise.reject(new Error(`no ${++reads}`)) };
-    const source = createKeyringSource(failing, { clock, logger });
-    expect(source.isFailing).toBe(false);
-    await source.background?.refresh();
-    expect(source.isFailing).toBe(true);
-    source.close();
-    const before = reads;
-    await source.background?.refresh();
-    expect(reads).toBe(before);
-  });
-
-  it("logs a failure once, saying whether something serves meanwhile, and its end", async () => {
-    const { source, state, log, clock } = switched();
-    state.works = false;
-    await Promise.resolve(source.read({})).catch(() => {});
-    const failed = (servesLast: boolean) =>
-      expect.stringMatching(
-        new RegExp(
-          `^error {"code":"keyring_unavailable","servesLast":${servesLast},"error":"Error","at":\\[.*keyring-source\\.test\\.ts:.*\\]} ` +
-            "The keyring provider failed\\. It threw an error\\.$",
-        ),
-      );
-    expect(log).toEqual([failed(false)]);
-    state.works = true;
-    await clock.advance(5_000);
-    await source.read({});
-    expect(log).toEqual([failed(false), "info {} The keyring provider works again."]);
-    state.works = false;
-    await clock.advance(30_000);
-    source.read({});
-    await settle();
-    expect(log.at(-1)).toEqual(failed(true));
-  });
-
-  it("says in its errors what is the matter, with the provider's own as the cause", async () => {
-    const { source, state, down, clock } = switched();
+  it("lets a request that waits to read again go on by the next background refresh", async () => {
+    const { source, store, clock, reads } = await setUpStore();
     const seen = await source.read({});
-    state.works = false;
+    await clock.advance(1);
+    const waiting = source.reread({}, seen, clock.monotonic());
+    await store.write("delivery", stored(OTHER_SECRET), 1);
+    await source.background?.refresh();
+    expect((await waiting)?.version).not.toBe(seen.version);
+    const before = reads();
     await clock.advance(2_000);
-    await expect(source.reread({}, seen, clock.monotonic())).rejects.toMatchObject({
-      cause: down,
-      message:
-        "A signature matches none of the cached secrets, and the keyring provider, which may know a newer one, fails: such deliveries get 503 until it works again.",
-    });
-    await clock.advance(600_000);
-    await expect(source.read({})).rejects.toMatchObject({
-      cause: down,
-      message:
-        "The keyring provider returns no secrets now, and none of the last 10 minutes are cached: deliveries get 503 until it works again.",
-    });
-    source.close();
-    const message = "The receiver is closed, and so are its keyrings.";
-    await expect(source.read({})).rejects.toMatchObject({ message });
-    await expect(source.reread({}, seen, clock.monotonic())).rejects.toMatchObject({ message });
+    expect(reads()).toBe(before);
   });
 
-  it("waits for the read of a tenant that was unknown before the provider failed", async () => {
-    let isKnown = false;
-    const { source, state, clock } = switched(() => (isKnown ? SECRET : undefined));
-    expect((await source.read({})).keys).toEqual([]);
-    state.works = false;
-    await clock.advance(10_000);
-    await expect(source.read({})).rejects.toMatchObject({ code: "keyring_unavailable" });
-    state.works = true;
-    isKnown = true;
-    await clock.advance(5_000);
+  it("rejects while nothing is stored, and works a refresh after the first write", async () => {
+    const secrets = memorySecrets({ refreshMs: 100 });
+    const { clock, logger } = setUp(() => undefined);
+    const source = storedKeyrings(secrets, STRICT_RULES, { clock, logger });
+    await expect((async () => source.read({}))()).rejects.toThrow(KeyringError);
+    await secrets.write("inbound", stored(SECRET), 0);
+    await clock.advance(100);
     expect((await source.read({})).keys).toHaveLength(1);
   });
 
-  it("keeps tenants it knows when the provider fails for invented ones", async () => {
-    const { source } = setUp(({ tenant }) => (tenant?.startsWith("t") ? SECRET : Promise.reject(new Error("down"))));
-    for (let index = 0; index < 1000; index++) await source.read({ tenant: `t${index}` });
-    await Promise.resolve(source.read({ tenant: "invented" })).catch(() => {});
-    expect(atHand(source.read({ tenant: "t0" })).keys).toHaveLength(1);
-  });
-
-  it("leaves no timer behind an answer", async () => {
-    const running = new Set<unknown>();
-    const fake = createFakeClock();
-    const clock: Clock = {
-      ...fake,
-      setTimeout(callback, ms) {
-        const timer = fake.setTimeout(callback, ms);
-        running.add(timer);
-        return { ...timer, cancel: () => void (running.delete(timer) && timer.cancel()) };
-      },
-    };
-    const { answer, waiting } = pending();
-    const source = createKeyringSource(answer, { clock, logger: setUp(() => undefined).logger });
-    const read = source.read({});
-    await settle();
-    expect(running.size).toBe(1);
-    waiting[0]?.resolve(SECRET);
-    await read;
-    await settle();
-    expect(running.size).toBe(0);
-  });
-
-  it("names the secrets of several tenants by a digest of all their versions", async () => {
-    const keyringOf = (tenant = "") => ({ current: { secret: `${SECRET}-${tenant}`, apiClientId: tenant } });
-    const { source } = setUp(({ tenant }) => keyringOf(tenant));
-    for (const tenant of ["a", "b", "c"]) await source.read({ tenant });
-    const versions = ["a", "b", "c"].map((tenant) => compileKeyring(keyringOf(tenant), NOW).version).sort();
-    const expected = createHash("sha256").update(versions.join("\n")).digest("hex").slice(0, 16);
-    expect(source.version()).toBe(expected);
+  it("refuses a store that is read without a pause", () => {
+    const { clock, logger } = setUp(() => undefined);
+    const make = () => storedKeyrings({ ...memorySecrets(), refreshMs: 0 }, STRICT_RULES, { clock, logger });
+    expect(make).toThrow(SetupError);
+    expect(make).toThrow(/"secrets.refreshMs" must be/);
   });
 });
 
-describe("keyringContext()", () => {
-  it("holds nothing but what was given", () => {
-    expect(Object.keys(keyringContext({}))).toEqual([]);
-    expect(Object.keys(keyringContext({ route: undefined, tenant: "a" }))).toEqual(["tenant"]);
-    expect(Object.keys(keyringContext({ route: "a", tenant: undefined }))).toEqual(["route"]);
-    expect(keyringContext({ route: "r", tenant: "t" })).toEqual({ route: "r", tenant: "t" });
+describe("storedKeyrings() of a store that reads an older revision after a newer one", () => {
+  /** A source over a store of delivery secrets whose answers the test gives. */
+  function setUpAnswers() {
+    const { clock, log, logger } = setUp(() => undefined);
+    let answer: StoredSecrets | null = null;
+    const read: SecretStore["read"] = async (kind) => (kind === "delivery" ? answer : null);
+    const source = storedKeyrings({ ...memorySecrets(), read }, STRICT_RULES, { clock, logger });
+    const give = async (current: string | null, revision: number) => {
+      answer = current === null ? null : { ...stored(current), revision };
+      await source.background?.refresh();
+      return source.version();
+    };
+    return { clock, log, source, give };
+  }
+
+  it("goes on with the newer one, and answers 503 to what it does not fit (RCV-4, RCV-9)", async () => {
+    const { source, clock, log, give } = setUpAnswers();
+    const newer = await give(SECRET, 2);
+    await clock.advance(1);
+    expect(await give(OTHER_SECRET, 1)).toBe(newer);
+    expect(log.join()).toContain("an older revision of the delivery secrets");
+    await expect(source.reread({}, await source.read({}), clock.monotonic())).rejects.toThrow(KeyringError);
+    expect(await give(OTHER_SECRET, 3)).not.toBe(newer);
+  });
+
+  it("takes the older one a minute after the newer one was last read: the store was restored", async () => {
+    const { clock, give } = setUpAnswers();
+    const newer = await give(SECRET, 2);
+    await clock.advance(MINUTE);
+    await give(SECRET, 2);
+    await clock.advance(MINUTE - 1);
+    expect(await give(OTHER_SECRET, 1)).toBe(newer);
+    await clock.advance(1);
+    expect(await give(OTHER_SECRET, 1)).not.toBe(newer);
+    expect(await give(SECRET, 2)).toBe(newer);
+  });
+});
+
+describe("version()", () => {
+  it("of several tenants with equal secrets is that of the one keyring", async () => {
+    const answers: Record<string, Keyring> = { a: SECRET, b: SECRET, c: OTHER_SECRET };
+    const { source } = setUp(({ tenant }) => answers[tenant ?? ""]);
+    const { version } = await source.read({ tenant: "a" });
+    await source.read({ tenant: "b" });
+    expect(source.version()).toBe(version);
+    await source.read({ tenant: "c" });
+    expect(source.version()).not.toBe(version);
   });
 });

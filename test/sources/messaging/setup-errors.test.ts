@@ -3,9 +3,8 @@ import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { OncehookError } from "../../../src/errors.ts";
 import { stderrLogger } from "../../../src/internal/logger.ts";
-import { compileKeyring, type Keyring } from "../../../src/sources/messaging/keyring.ts";
-import { createKeyringSource } from "../../../src/sources/messaging/keyring-source.ts";
-import { checkSecret } from "../../../src/sources/messaging/secret.ts";
+import { keyringsFrom } from "../../../src/sources/keyring-provider.ts";
+import { compileKeys, type KeyringContext } from "../../../src/sources/keys.ts";
 import {
   checkKind,
   checkRevision,
@@ -16,18 +15,19 @@ import {
 } from "../../../src/sources/messaging/secret-store.ts";
 import { signPayload } from "../../../src/sources/messaging/sign.ts";
 import { verifySignature } from "../../../src/sources/messaging/verify-signature.ts";
+import { checkSecret, STRICT_RULES } from "../../../src/sources/secret.ts";
 import { createFakeClock } from "../../../src/tools/testing/fake-clock.ts";
 import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
 
 const DAY = 86_400_000;
 const EMPTY = { current: null, previous: [], next: null, rotatedAt: null };
 const NEXT = { secret: SECRET, since: NOW, rotatedAtBefore: null, hadSecret: true };
-const A = { secret: `${SECRET}-a`, apiClientId: "a" };
-const B = { secret: `${SECRET}-b`, apiClientId: "b" };
+const A = { secret: `${SECRET}-a`, tenant: "a" };
+const B = { secret: `${SECRET}-b`, tenant: "b" };
 const HEADERS = { "x-service-timestamp": "1", "x-service-signature": "" };
 
 /** For values that only JavaScript lets through. */
-const keyring = (value: unknown) => () => compileKeyring(value as Keyring, NOW);
+const keyring = (value: unknown, context?: KeyringContext) => () => compileKeys(value, STRICT_RULES, NOW, context);
 const previous = (validUntil: unknown) => keyring({ current: SECRET, previous: { secret: OTHER_SECRET, validUntil } });
 const sign = (options: object) => () => signPayload({ body: "", secret: SECRET, ...options });
 const verify = (options: object) => () => verifySignature({ headers: HEADERS, body: "", secrets: SECRET, ...options });
@@ -59,9 +59,9 @@ const WRONG: Readonly<Record<string, () => unknown>> = {
   "an unknown encoding of a secret": keyring({ secret: SECRET, encoding: "latin1" }),
   "hex that is none": keyring({ secret: "zz".repeat(20), encoding: "hex" }),
   "base64 that is none": keyring({ secret: "**".repeat(20), encoding: "base64" }),
-  "an empty client": keyring({ secret: SECRET, apiClientId: "" }),
-  "a client that is no text": keyring({ secret: SECRET, apiClientId: 5 }),
-  "an unknown direction": keyring({ secret: SECRET, direction: "sideways" }),
+  "an empty tenant": keyring({ secret: SECRET, tenant: "" }),
+  "a tenant that is no text": keyring({ secret: SECRET, tenant: 5 }),
+  "an unknown kind of a secret": keyring({ secret: SECRET, kind: "sideways" }),
   "unsigned for all": keyring("dangerouslyUnsigned"),
   "an empty list": keyring({ current: [] }),
   "an empty list beside a previous secret": keyring({
@@ -74,8 +74,8 @@ const WRONG: Readonly<Record<string, () => unknown>> = {
   "only one kind": keyring({ inbound: SECRET }),
   "null for a kind": keyring({ inbound: null, delivery: SECRET }),
   "kinds beside slots": keyring({ inbound: SECRET, delivery: SECRET, zzzzzzzzzzzzzz: SECRET }),
-  "a direction against its kind": keyring({
-    inbound: { secret: SECRET, direction: "outbound" },
+  "a secret of another kind than its keyring": keyring({
+    inbound: { secret: SECRET, kind: "delivery" },
     delivery: OTHER_SECRET,
   }),
   "a bare previous": keyring({ current: SECRET, previous: OTHER_SECRET }),
@@ -83,11 +83,22 @@ const WRONG: Readonly<Record<string, () => unknown>> = {
   "an end in seconds": previous(NOW / 1000),
   "an end too far": previous(NOW + 8 * DAY + 1),
   "nine secrets": keyring({ current: Array.from({ length: 9 }, (_, index) => `${SECRET}-${index}`) }),
-  "a secret without a client among several": keyring({ current: [A, B, SECRET] }),
+  "a secret without a tenant among several": keyring({ current: [A, B, SECRET] }),
+  "a look-up that does not say whose secret it is": keyring(SECRET, { tenant: "a" }),
+  "a look-up of a tenant with an unsigned kind": keyring(
+    { inbound: "dangerouslyUnsigned", delivery: A },
+    { tenant: "a" },
+  ),
+  "a kind of a source without kinds": () =>
+    compileKeys({ secret: SECRET, kind: "inbound" }, { ...STRICT_RULES, kinds: [] }, NOW),
+  "unsigned for a source without kinds": () => compileKeys("dangerouslyUnsigned", { ...STRICT_RULES, kinds: [] }, NOW),
+  "an unsigned kind where only signed ones are taken": () =>
+    compileKeys({ inbound: "dangerouslyUnsigned", delivery: SECRET }, { ...STRICT_RULES, mayBeUnsigned: false }, NOW),
+  "null for a secret of any length": () => compileKeys({ current: null }, { ...STRICT_RULES, leastBytes: 1 }, NOW),
   "an unknown field of a secret alone": () => checkSecret("secret", { secret: SECRET, zzzzzzzzzzzzzz: 1 }),
   "a secret alone that is too short": () => checkSecret("secret", "short"),
   "a keyring source of null": () =>
-    createKeyringSource(null as never, { clock: createFakeClock(), logger: stderrLogger }),
+    keyringsFrom(null as never, STRICT_RULES, { clock: createFakeClock(), logger: stderrLogger }),
   "no object of options": () => verifySignature(undefined as never),
   "an unknown option": verify({ zzzzzzzzzzzzzz: 1 }),
   "no headers": verify({ headers: undefined }),

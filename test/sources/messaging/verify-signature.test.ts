@@ -4,8 +4,7 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { KeyringError } from "../../../src/errors.ts";
-import type { KeyringContext } from "../../../src/sources/keyring-provider.ts";
-import type { Keyring } from "../../../src/sources/messaging/keyring.ts";
+import type { Keyring, KeyringContext } from "../../../src/sources/keys.ts";
 import { signPayload } from "../../../src/sources/messaging/sign.ts";
 import {
   type VerifyOptions,
@@ -29,7 +28,7 @@ describe("verifySignature()", () => {
       expect(verify({ headers: given, body: bytes, secrets: secret })).toEqual({
         ok: true,
         timestamp: NOW,
-        matched: { slot: "current", scope: "any", index: 0 },
+        matched: { slot: "current", index: 0, kind: null },
       });
     },
   );
@@ -58,7 +57,8 @@ describe("verifySignature()", () => {
 
   it.each([
     [300_000, "ok"],
-    [300_001, "timestamp_too_old"],
+    // The timestamp is a whole second, and is compared with the second that it is now.
+    [300_999, "ok"],
     [301_000, "timestamp_too_old"],
     [-300_000, "ok"],
     [-300_001, "timestamp_in_future"],
@@ -68,7 +68,7 @@ describe("verifySignature()", () => {
 
   it("checks the age before the signature, and uses the system's time by default", () => {
     const forged = { ...headers, "x-service-signature": "0".repeat(64) };
-    expect(code(verify({ headers: forged, now: NOW + 300_001 }))).toBe("timestamp_too_old");
+    expect(code(verify({ headers: forged, now: NOW + 301_000 }))).toBe("timestamp_too_old");
     expect(code(verifySignature({ headers: signPayload({ body, secret: SECRET }), body, secrets: SECRET }))).toBe("ok");
     expect(code(verifySignature({ headers, body, secrets: SECRET }))).toBe("timestamp_too_old");
   });
@@ -139,11 +139,27 @@ describe("verifySignature()", () => {
       const result = verify({ secrets });
       return result.ok ? result.matched : result.code;
     };
-    expect(slots({ current: OTHER_SECRET, previous })).toEqual({ slot: "previous", scope: "any", index: 0 });
-    expect(slots({ current: OTHER_SECRET, next: SECRET })).toEqual({ slot: "next", scope: "any", index: 0 });
-    expect(slots({ current: [OTHER_SECRET, SECRET] })).toEqual({ slot: "current", scope: "any", index: 1 });
-    expect(slots({ current: SECRET, next: SECRET })).toEqual({ slot: "current", scope: "any", index: 0 });
+    expect(slots({ current: OTHER_SECRET, previous })).toEqual({ slot: "previous", index: 0, kind: null });
+    expect(slots({ current: OTHER_SECRET, next: SECRET })).toEqual({ slot: "next", index: 0, kind: null });
+    expect(slots({ current: [OTHER_SECRET, SECRET] })).toEqual({ slot: "current", index: 1, kind: null });
+    expect(slots({ current: SECRET, next: SECRET })).toEqual({ slot: "current", index: 0, kind: null });
     expect(slots({ current: OTHER_SECRET })).toBe("signature_mismatch");
+  });
+
+  it("says which kind the secret that matched is limited to, and no tenant's name", () => {
+    const matched = (secrets: Keyring, text = "{}") => {
+      const given = signPayload({ body: text, secret: SECRET, timestamp: NOW });
+      const result = verify({ secrets, headers: given, body: text });
+      return result.ok ? result.matched : result.code;
+    };
+    const current = { slot: "current", index: 0 };
+    expect(matched({ inbound: SECRET, delivery: OTHER_SECRET })).toEqual({ ...current, kind: "inbound" });
+    expect(matched({ inbound: OTHER_SECRET, delivery: SECRET })).toEqual({ ...current, kind: "delivery" });
+    expect(matched({ secret: SECRET, tenant: "tenant-17" })).toEqual({ ...current, kind: null });
+    const delivery = { current: OTHER_SECRET, previous: { secret: SECRET, validUntil: NOW + 1 } };
+    const outbound = '{"direction":"outbound"}';
+    expect(matched({ inbound: SECRET, delivery })).toEqual({ ...current, kind: "inbound" });
+    expect(matched({ inbound: SECRET, delivery }, outbound)).toEqual({ slot: "previous", index: 0, kind: "delivery" });
   });
 
   it.each([
@@ -156,7 +172,7 @@ describe("verifySignature()", () => {
     expect(code(verify({ secrets, now: NOW + 1000 + after }))).toBe(expected);
   });
 
-  it("refuses what a kind's secret or a client's secret does not vouch for (RCV-8)", () => {
+  it("refuses what a kind's secret or a tenant's secret does not vouch for (RCV-8)", () => {
     const signed = (fields: object, secret = SECRET) => {
       const text = JSON.stringify(fields);
       return { headers: signPayload({ body: text, secret, timestamp: NOW }), body: text };
@@ -166,15 +182,15 @@ describe("verifySignature()", () => {
     expect(code(verify({ ...signed({ direction: "outbound" }), secrets: kinds }))).toBe("signature_mismatch");
     expect(code(verify({ ...signed({ direction: "outbound" }, OTHER_SECRET), secrets: kinds }))).toBe("ok");
     expect(code(verify({ ...signed({}), secrets: kinds }))).toBe("ok");
-    const client = { secret: SECRET, apiClientId: "a" };
-    expect(code(verify({ ...signed({ apiClientId: "a" }), secrets: client }))).toBe("ok");
-    expect(code(verify({ ...signed({ apiClientId: "b" }), secrets: client }))).toBe("signature_mismatch");
-    expect(code(verify({ ...signed({ apiClientId: ["a"] }), secrets: client }))).toBe("signature_mismatch");
+    const tenant = { secret: SECRET, tenant: "a" };
+    expect(code(verify({ ...signed({ apiClientId: "a" }), secrets: tenant }))).toBe("ok");
+    expect(code(verify({ ...signed({ apiClientId: "b" }), secrets: tenant }))).toBe("signature_mismatch");
+    expect(code(verify({ ...signed({ apiClientId: ["a"] }), secrets: tenant }))).toBe("signature_mismatch");
     const notJson = { headers: signPayload({ body: "\xff", secret: SECRET, timestamp: NOW }), body: "\xff" };
-    expect(code(verify({ ...notJson, secrets: client }))).toBe("ok");
+    expect(code(verify({ ...notJson, secrets: tenant }))).toBe("ok");
   });
 
-  it("reads the fields that a scope is about from any kind of bytes, and refuses nothing for a body without them", () => {
+  it("reads the fields that a secret is limited by from any kind of bytes, and refuses nothing for a body without them", () => {
     const signed = (text: string) => ({ headers: signPayload({ body: text, secret: SECRET, timestamp: NOW }) });
     const secrets = { inbound: SECRET, delivery: OTHER_SECRET };
     const outbound = '{"direction":"outbound"}';
@@ -223,7 +239,7 @@ describe("verifySignature() with a provider", () => {
     const asked: KeyringContext[] = [];
     const secrets = async (context: KeyringContext) => {
       asked.push(context);
-      return context.tenant === "b" ? undefined : { current: { secret: SECRET, apiClientId: "apc_1" } };
+      return context.tenant === "b" ? undefined : { current: { secret: SECRET, tenant: "apc_1" } };
     };
     const options = { headers, body, secrets, now: NOW };
     expect(code(await verifySignature({ ...options, tenant: "a" }))).toBe("ok");

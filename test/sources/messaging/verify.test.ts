@@ -1,161 +1,46 @@
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { compileKeyring, type Keyring, type Voucher } from "../../../src/sources/messaging/keyring.ts";
+import { checkAge } from "../../../src/sources/define-source.ts";
+import { Head } from "../../../src/sources/headers.ts";
 import { signPayload } from "../../../src/sources/messaging/sign.ts";
 import {
-  checkAge,
-  checkHeaders,
   DEFAULT_TOLERANCE,
-  matchSignature,
-  matchUnsigned,
   parseCandidates,
   parseTimestamp,
+  readSigned,
   type SignatureEncoding,
-  scopeCovers,
-  scopeOf,
   signatureEncodingOption,
   timestampFormatOption,
   toleranceOption,
-  type VouchedFields,
-  vouchingMatch,
 } from "../../../src/sources/messaging/verify.ts";
-import { NOW, OTHER_SECRET, SECRET } from "./openssl.ts";
+import { NOW, SECRET } from "./openssl.ts";
 
-const policy = { tolerance: DEFAULT_TOLERANCE };
-const body = "{}";
+describe("readSigned()", () => {
+  const read = (headers: Record<string, string>, policy = {}) => readSigned(new Head({ headers }), policy);
 
-/** Whether any grant of the key vouches for the event. */
-const vouchesFor = (key: Voucher, event: VouchedFields) =>
-  vouchingMatch({ slot: "current", scope: "any", index: 0, key }, event) !== null;
-
-function match(secrets: Keyring, secret = SECRET, now = NOW) {
-  const checked = checkHeaders(signPayload({ body, secret, timestamp: NOW }), policy, NOW);
-  if (!checked.ok) throw new Error(checked.code);
-  return matchSignature(checked, body, compileKeyring(secrets, NOW), now);
-}
-
-describe("checkHeaders()", () => {
   it("hands on the timestamp's text as received and 32-byte candidates", () => {
-    const headers = signPayload({ body, secret: SECRET, timestamp: NOW, unit: "s" });
-    const checked = checkHeaders(headers, policy, NOW);
-    expect(checked).toMatchObject({ ok: true, timestampText: "1760000000", timestamp: NOW });
-    expect(checked.ok && checked.candidates.map((each) => each.length)).toEqual([32]);
+    const signed = read(signPayload({ body: "{}", secret: SECRET, timestamp: NOW, unit: "s" }));
+    expect(signed).toMatchObject({ ok: true, timestampText: "1760000000", timestamp: NOW });
+    expect(signed.ok && signed.candidates.map((each) => each.length)).toEqual([32]);
   });
 
-  it("judges the form of both headers before the age", () => {
-    const headers = { "x-service-timestamp": "1000000000", "x-service-signature": "junk" };
-    expect(checkHeaders(headers, policy, NOW)).toEqual({ ok: false, code: "malformed_signature" });
-    const well = { ...headers, "x-service-signature": "0".repeat(64) };
-    expect(checkHeaders(well, policy, NOW)).toEqual({ ok: false, code: "timestamp_too_old" });
-  });
-});
-
-describe("the grants of a key", () => {
-  const events = {
-    "inbound a": { direction: "inbound", apiClientId: "a" },
-    "inbound b": { direction: "inbound", apiClientId: "b" },
-    "outbound a": { direction: "outbound", apiClientId: "a" },
-    "outbound b": { direction: "outbound", apiClientId: "b" },
-    "unknown a": { apiClientId: "a" },
-    "sideways a": { direction: "sideways", apiClientId: "a" },
-    "null a": { direction: null, apiClientId: "a" },
-    "odd a": { direction: ["inbound"], apiClientId: "a" },
-    nothing: {},
-  };
-  /** State neither direction, as a type to come may (RCV-11). */
-  const undirected = ["unknown a", "sideways a", "null a", "nothing"];
-  const a = { secret: SECRET, apiClientId: "a" };
-  const b = { secret: SECRET, apiClientId: "b" };
-  const all = Object.keys(events);
-
-  it.each<[string, Keyring, string[]]>([
-    ["an unscoped secret", SECRET, all],
-    ["an inbound secret", { secret: SECRET, direction: "inbound" }, ["inbound a", "inbound b", ...undirected]],
-    ["the inbound kind", { inbound: SECRET, delivery: OTHER_SECRET }, ["inbound a", "inbound b", ...undirected]],
-    ["the delivery kind", { inbound: OTHER_SECRET, delivery: SECRET }, ["outbound a", "outbound b", ...undirected]],
-    ["both kinds by one secret", { inbound: SECRET, delivery: SECRET }, all.filter((each) => each !== "odd a")],
-    ["client a", a, all.filter((each) => !each.endsWith(" b"))],
-    ["client a, outbound", { ...a, direction: "outbound" }, ["outbound a", ...undirected]],
-    ["two clients by one secret", { current: [a, b] }, all],
-    [
-      "client a inbound and client b outbound by one secret",
-      { inbound: a, delivery: b },
-      ["inbound a", "outbound b", ...undirected],
-    ],
-  ])("lets %s vouch only for its events (RCV-8)", (_, secrets, expected) => {
-    const key = match(secrets)?.key;
-    const vouched = Object.entries(events).filter(([, event]) => key && vouchesFor(key, event));
-    expect(vouched.map(([name]) => name)).toEqual(expected);
-  });
-});
-
-describe("matchSignature()", () => {
-  it("names scopes without ids", () => {
-    const scope = (secrets: Keyring) => match(secrets)?.scope;
-    expect(scope(SECRET)).toBe("any");
-    expect(scope({ inbound: SECRET, delivery: OTHER_SECRET })).toBe("inbound");
-    expect(scope({ inbound: OTHER_SECRET, delivery: SECRET })).toBe("delivery");
-    expect(scope({ secret: SECRET, apiClientId: "client-17" })).toBe("client");
-  });
-
-  it("ends one grant of a secret without the other: current of a kind, previous of the other (RCV-9)", () => {
-    const secrets = {
-      inbound: SECRET,
-      delivery: { current: OTHER_SECRET, previous: { secret: SECRET, validUntil: NOW + 1000 } },
+  it("says what is wrong with the headers, the timestamp first", () => {
+    const timestamp = { "x-service-timestamp": "1760000000" };
+    const signature = { "x-service-signature": "0".repeat(64) };
+    const code = (headers: Record<string, string>, policy = {}) => {
+      const signed = read(headers, policy);
+      return signed.ok ? "ok" : signed.code;
     };
-    const before = match(secrets, SECRET, NOW + 999);
-    const after = match(secrets, SECRET, NOW + 1000);
-    const slots = [before, after].map((each) =>
-      ["inbound", "outbound"].map((direction) => each && vouchingMatch(each, { direction })?.slot),
-    );
-    expect(slots).toEqual([
-      ["current", "previous"],
-      ["current", undefined],
+    expect([code({}), code(signature), code(timestamp)]).toEqual([
+      "missing_timestamp",
+      "missing_timestamp",
+      "missing_signature",
     ]);
-    expect(after && vouchesFor(after.key, { direction: "outbound" })).toBe(false);
-  });
-
-  it("limits a previous secret as much as a current one", () => {
-    const previous = { secret: SECRET, direction: "inbound", validUntil: NOW + 1000 } as const;
-    const key = match({ current: OTHER_SECRET, previous })?.key;
-    expect(key && vouchesFor(key, { direction: "inbound" })).toBe(true);
-    expect(key && vouchesFor(key, { direction: "outbound" })).toBe(false);
-  });
-
-  it("matches nothing of an empty keyring", () => {
-    expect(match({ inbound: "dangerouslyUnsigned", delivery: "dangerouslyUnsigned" })).toBeNull();
-  });
-});
-
-describe("matchUnsigned()", () => {
-  const half = compileKeyring({ inbound: "dangerouslyUnsigned", delivery: SECRET }, NOW);
-  const both = compileKeyring({ inbound: "dangerouslyUnsigned", delivery: "dangerouslyUnsigned" }, NOW);
-
-  it("names the secret that matched, also when one of its places has ended", () => {
-    const previous = { secret: SECRET, validUntil: NOW + 1_000 };
-    const both = { current: SECRET, previous };
-    const [key] = compileKeyring(both, NOW).keys;
-    const names = [match(both), match(both, SECRET, NOW + 1_000)].map((found) => found?.key.signer);
-    expect(names).toEqual([key?.signer, key?.signer]);
-    expect(match(both, SECRET, NOW + 1_000)?.key.grants).toHaveLength(1);
-  });
-
-  it("vouches only for events that state a direction of an unsigned kind", () => {
-    const found = matchUnsigned({}, half);
-    expect(found).toMatchObject({ slot: "unsigned", scope: "inbound", index: 0, key: { signer: "unsigned" } });
-    expect(found && vouchesFor(found.key, { direction: "inbound" })).toBe(true);
-    expect(found && vouchesFor(found.key, { direction: "outbound" })).toBe(false);
-    expect(found && vouchesFor(found.key, {})).toBe(false);
-    const any = matchUnsigned({}, both);
-    expect(any && vouchingMatch(any, { direction: "outbound" })).toMatchObject({ slot: "unsigned", scope: "delivery" });
-    expect(any && vouchesFor(any.key, { direction: "sideways" })).toBe(false);
-  });
-
-  it("leaves a request with either header, and a signed keyring, to the signature", () => {
-    expect(matchUnsigned({ "x-service-signature": "" }, half)).toBeNull();
-    expect(matchUnsigned({ "X-Service-Timestamp": "1" }, half)).toBeNull();
-    expect(matchUnsigned({}, compileKeyring(SECRET, NOW))).toBeNull();
+    expect(code({ "x-service-timestamp": "x", "x-service-signature": "x" })).toBe("malformed_timestamp");
+    expect(code({ ...timestamp, "x-service-signature": "junk" })).toBe("malformed_signature");
+    expect(code({ ...timestamp, ...signature })).toBe("ok");
+    expect(code({ ...timestamp, ...signature }, { timestampFormat: "ms" })).toBe("malformed_timestamp");
+    expect(code({ ...timestamp, ...signature }, { encoding: "base64" })).toBe("malformed_signature");
   });
 });
 
@@ -261,8 +146,8 @@ describe("parseCandidates()", () => {
 describe("signatureEncodingOption()", () => {
   it("takes each encoding, and auto for none", () => {
     const encodings = ["auto", "hex", "base64", "base64url"];
-    expect(encodings.map(signatureEncodingOption)).toEqual(encodings);
-    expect(signatureEncodingOption(undefined)).toBe("auto");
+    expect(encodings.map((each) => signatureEncodingOption("encoding", each))).toEqual(encodings);
+    expect(signatureEncodingOption("encoding", undefined)).toBe("auto");
   });
 });
 
@@ -336,6 +221,7 @@ describe("parseTimestamp()", () => {
 
 describe("checkAge()", () => {
   const now = 1_760_000_000_000;
+  const tolerance = { past: 300_000, future: 300_000 };
 
   it.each([
     [-300_000, null],
@@ -344,7 +230,15 @@ describe("checkAge()", () => {
     [300_001, "timestamp_in_future"],
     [0, null],
   ])("judges a timestamp %i ms from now", (offset, expected) => {
-    expect(checkAge(now + offset, now, DEFAULT_TOLERANCE)).toBe(expected);
+    expect(checkAge(now + offset, now, tolerance)).toBe(expected);
+  });
+
+  it("compares a time in whole seconds with the second that it is now", () => {
+    expect(checkAge(now, now + 300_999, tolerance)).toBeNull();
+    expect(checkAge(now, now + 301_000, tolerance)).toBe("timestamp_too_old");
+    expect(checkAge(now + 1, now + 300_999, tolerance)).toBe("timestamp_too_old");
+    expect(checkAge(now, now - 300_000, tolerance)).toBeNull();
+    expect(checkAge(now, now - 300_001, tolerance)).toBe("timestamp_in_future");
   });
 });
 
@@ -374,64 +268,4 @@ describe("toleranceOption()", () => {
     expect(toleranceOption("t", undefined, DEFAULT_TOLERANCE)).toBe(DEFAULT_TOLERANCE);
     expect(() => toleranceOption("t", { past: 1 }, DEFAULT_TOLERANCE)).toThrow(/pastMs/);
   });
-});
-
-// Scopes as texts that are stored with what a secret vouched for.
-
-const digest = (id: string) => createHash("sha256").update(id).digest("hex").slice(0, 32);
-const a = { secret: SECRET, apiClientId: "a" };
-const b = { secret: SECRET, apiClientId: "b" };
-
-function scope(keyring: Keyring): string {
-  const key = compileKeyring(keyring, NOW).keys[0];
-  if (key === undefined) throw new Error("The keyring is empty.");
-  return scopeOf(key);
-}
-
-describe("scopeOf()", () => {
-  it.each<[string, Keyring, string]>([
-    ["a secret for all", SECRET, "any"],
-    ["the inbound kind's", { inbound: SECRET, delivery: OTHER_SECRET }, "inbound"],
-    ["the delivery kind's", { secret: SECRET, direction: "outbound" }, "delivery"],
-    ["both kinds' one", { inbound: SECRET, delivery: SECRET }, "inbound,delivery"],
-    ["a client's", a, `any:${digest("a")}`],
-    ["a client's of one kind", { ...a, direction: "inbound" }, `inbound:${digest("a")}`],
-    ["two clients' one", { current: [a, b] }, `any:${digest("a")},any:${digest("b")}`],
-    ["one that is listed twice", { current: SECRET, next: SECRET }, "any"],
-  ])("names %s", (_, keyring, expected) => {
-    expect(scope(keyring)).toBe(expected);
-  });
-});
-
-describe("scopeCovers()", () => {
-  const events = {
-    "inbound a": { direction: "inbound", apiClientId: "a" },
-    "inbound b": { direction: "inbound", apiClientId: "b" },
-    "outbound a": { direction: "outbound", apiClientId: "a" },
-    "outbound b": { direction: "outbound", apiClientId: "b" },
-    "a client that is no text": { apiClientId: ["a"] },
-    nothing: {},
-  };
-  const covered = (text: string) =>
-    Object.entries(events)
-      .filter(([, event]) => scopeCovers(text, event))
-      .map(([name]) => name);
-
-  it.each<[string, string[]]>([
-    ["any", Object.keys(events)],
-    ["inbound", ["inbound a", "inbound b", "a client that is no text", "nothing"]],
-    ["delivery", ["outbound a", "outbound b", "a client that is no text", "nothing"]],
-    [`any:${digest("a")}`, ["inbound a", "outbound a", "nothing"]],
-    [`delivery:${digest("b")}`, ["outbound b", "nothing"]],
-    [`inbound:${digest("a")},delivery:${digest("b")}`, ["inbound a", "outbound b", "nothing"]],
-  ])("takes %s for what scopeOf() meant (RCV-8)", (text, expected) => {
-    expect(covered(text)).toEqual(expected);
-  });
-
-  it.each(["", "all", "anything", "not any", "any:", "any:a", `any:${digest("a")}0`, "any:undefined", "unsigned"])(
-    "covers nothing by %j",
-    (text) => {
-      expect(covered(text)).toEqual([]);
-    },
-  );
 });

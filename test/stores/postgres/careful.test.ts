@@ -61,7 +61,7 @@ describe("step()", () => {
     const store = await openAt(newSchema());
     const settles = (await leases(store, "m")).map((lease) => complete(lease));
     const [a, b, c] = ["{a", "{b", "{c"].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer];
-    const quarantines = [quarantine(a), quarantine(b, { scope: "\0" }), quarantine(c)];
+    const quarantines = [quarantine(a), quarantine(b, { slot: "\0" }), quarantine(c)];
     const accepts = [event("bad", 1, { trace: "\0" }), event("good")];
     const result = await store.step(turn<PgClient>({ settles, accepts, quarantines }));
     expect(result.settled).toEqual([SETTLED]);

@@ -16,7 +16,7 @@ const url = () => inject("postgresUrl");
 async function newInbox(): Promise<string> {
   const schema = newSchema();
   const store = postgresStore(url(), { schema, maxConnections: 1 }) as InboxStore<never>;
-  await store.open(contextOf({ rules: { name: "default", firstSequence: 1, toleranceMs: 95 * 60_000 } }));
+  await store.open(contextOf({ rules: { name: "default", toleranceMs: 95 * 60_000 } }));
   onTestFinished(() => store.close());
   await store.heartbeat({ keyringVersion: "none", counters: {} });
   return schema;

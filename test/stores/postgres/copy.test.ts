@@ -15,7 +15,7 @@ import { seededRandom } from "../../../src/tools/testing/index.ts";
 import { sized } from "../../setup/form.ts";
 import { failureOf } from "../../support/failure-of.ts";
 import { makePath } from "../sqlite-place.ts";
-import { contextOf, event, quarantine, turn } from "../sqlite-turns.ts";
+import { event, openForReceiver, quarantine, turn } from "../sqlite-turns.ts";
 import { newPool, newSchema, sql, urlOf } from "./place.ts";
 
 /** 20,000 take some 7 s on two idle cores: for a copy that was changed. */
@@ -28,7 +28,7 @@ const CHILD = fileURLToPath(new URL("../../../.build/test/stores/postgres/copy-c
 const random = seededRandom(SEED);
 
 async function open<Tx>(store: InboxStore<Tx>): Promise<InboxStore<Tx>> {
-  await store.open(contextOf());
+  await openForReceiver(store);
   return store;
 }
 

@@ -10,7 +10,7 @@ import type {
   SettleResult,
 } from "../../../src/inbox/store.ts";
 import { type PgClient, type PgPool, postgresStore } from "../../../src/stores/postgres.ts";
-import { contextOf, event, turn } from "../sqlite-turns.ts";
+import { event, openForReceiver, turn } from "../sqlite-turns.ts";
 import { newPool, newSchema, sql } from "./place.ts";
 
 type Store = InboxStore<PgClient>;
@@ -73,7 +73,7 @@ export async function openAt(
   context: Partial<OpenContext> = {},
 ): Promise<Store> {
   const store = postgresStore(database, { schema, listen: false });
-  await store.open(contextOf(context));
+  await openForReceiver(store, context);
   onTestFinished(() => store.close());
   return store;
 }

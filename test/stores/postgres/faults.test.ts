@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type PgClient, postgresStore } from "../../../src/stores/postgres.ts";
 import { createFakeClock } from "../../../src/tools/testing/fake-clock.ts";
 import { outbound } from "../../receiver/events.ts";
-import { contextOf, event, turn } from "../sqlite-turns.ts";
+import { contextOf, event, openForReceiver, turn } from "../sqlite-turns.ts";
 import { openAt } from "./desk.ts";
 import { newPool, newSchema, serve, sql, tapped } from "./place.ts";
 import { askClosed, makeRelay } from "./relay.ts";
@@ -70,7 +70,7 @@ describe("a pool whose connections are all taken", () => {
     const clock = createFakeClock();
     const pool = newPool({ max: 1 });
     const store = postgresStore(pool, { schema: newSchema() });
-    await store.open(contextOf({ clock }));
+    await openForReceiver(store, { clock });
     const taken = await pool.connect();
     const refused = store.step(turn<PgClient>({ accepts: [event("m")] })).catch((error: unknown) => error);
     await clock.advance(5_000);

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { NewEvent } from "../../../src/inbox/record.ts";
-import type { InboxRules, TurnResult } from "../../../src/inbox/store.ts";
+import type { SequenceRules, TurnResult } from "../../../src/inbox/store.ts";
 import { ORDER } from "../../../src/stores/database.ts";
 import { type Bench, nameOf } from "../../contracts/store-bench.ts";
 import type { HeldPool } from "./interleavings-pool.ts";
@@ -13,7 +13,7 @@ const ONE_STATEMENT = ["accept_fresh"];
 const FEW = 16;
 
 /** A scene whose first process has accepted an event. */
-async function begun(firstSequence: InboxRules["firstSequence"] = 1): Promise<Scene> {
+async function begun(firstSequence: SequenceRules["firstSequence"] = 1): Promise<Scene> {
   const all = await scene(firstSequence);
   await all.one.accept(all.one.of("first", 1));
   return all;

@@ -1,7 +1,7 @@
 /** Two stores on one schema whose transactions are made to meet at a chosen statement. */
 import pg from "pg";
 import { expect, inject, onTestFinished } from "vitest";
-import type { InboxRules } from "../../../src/inbox/store.ts";
+import type { SequenceRules } from "../../../src/inbox/store.ts";
 import { systemClock } from "../../../src/internal/clock.ts";
 import { thisInstance } from "../../../src/internal/process.ts";
 import { type PgPool, postgresStore } from "../../../src/stores/postgres.ts";
@@ -29,7 +29,7 @@ export interface Scene {
 }
 
 /** Two stores on one schema and one clock, each with a pool of its own. */
-export async function scene(firstSequence: InboxRules["firstSequence"] = 1): Promise<Scene> {
+export async function scene(firstSequence: SequenceRules["firstSequence"] = 1): Promise<Scene> {
   const connectionString = inject("postgresUrl");
   const schema = `oncehook_scene_${process.pid}_${++places}`;
   const pool = new pg.Pool({ connectionString, max: 2 });

@@ -6,7 +6,7 @@ import type { NewEvent } from "../../../src/inbox/record.ts";
 import type { Effect, EventQuery, InboxStore, LaneQuery, LaneRef } from "../../../src/inbox/store.ts";
 import { ORDER } from "../../../src/stores/database.ts";
 import { type PgClient, postgresStore } from "../../../src/stores/postgres.ts";
-import { contextOf, event, turn } from "../sqlite-turns.ts";
+import { event, openForReceiver, turn } from "../sqlite-turns.ts";
 import { SETTLED, settle } from "./desk.ts";
 import { sql } from "./place.ts";
 import { pagesOf, type Run, scannedIn, toldPool } from "./told-plans.ts";
@@ -64,7 +64,7 @@ describe("with 100,000 events", () => {
   beforeAll(async () => {
     pool = toldPool(inject("postgresUrl"), runs);
     store = postgresStore(pool, { schema: SCHEMA, listen: false });
-    await store.open(contextOf());
+    await openForReceiver(store);
     await sql(FILL.replaceAll("@wait", `${Date.now() + WAIT_MS}`).replaceAll("@", SCHEMA));
   });
 

@@ -118,11 +118,11 @@ describe("postgresSecrets()", () => {
     await store.open(contextOf());
     const secrets = secretsIn({ schema, sealing }, behind());
     expect(await secrets.receivers()).toEqual([]);
-    await store.heartbeat({ keyringVersion: "v1", counters: { "slot:previous": 2 } });
+    await store.heartbeat({ keyringVersion: "v1", counters: { "slot:service:previous": 2 } });
     const [stored] = await sql(`select seen::float from ${schema}.instance`);
     expect(Date.now() - stored?.seen).toBeGreaterThan(3_000_000);
     const seen = await secrets.receivers();
-    expect(seen).toMatchObject([{ pid: process.pid, keyringVersion: "v1", counters: { "slot:previous": 2 } }]);
+    expect(seen).toMatchObject([{ pid: process.pid, keyringVersion: "v1", counters: { "slot:service:previous": 2 } }]);
     expect(Math.abs(Date.now() - (seen?.[0]?.seenAt ?? 0))).toBeLessThan(10_000);
     await store.close();
   });

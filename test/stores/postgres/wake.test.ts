@@ -5,7 +5,7 @@ import type { InboxStore } from "../../../src/inbox/store.ts";
 import { type Clock, systemClock } from "../../../src/internal/clock.ts";
 import { type PgClient, type PostgresStoreOptions, postgresStore } from "../../../src/stores/postgres.ts";
 import { createFakeClock } from "../../../src/tools/testing/fake-clock.ts";
-import { contextOf, event, turn } from "../sqlite-turns.ts";
+import { event, openForReceiver, turn } from "../sqlite-turns.ts";
 import { ask, complete } from "./desk.ts";
 import { newPool, newSchema, sql, until } from "./place.ts";
 
@@ -19,7 +19,7 @@ interface Wish extends PostgresStoreOptions {
 async function openStore(schema: string, { clock = systemClock, ...options }: Wish = {}): Promise<Store> {
   const pool = newPool({ application_name: schema });
   const store = postgresStore(pool, { schema, ...options });
-  await store.open(contextOf({ clock }));
+  await openForReceiver(store, { clock });
   onTestFinished(() => store.close());
   return store;
 }
@@ -174,7 +174,7 @@ describe("close()", () => {
     const resources = () => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length;
     const before = resources();
     const store = postgresStore(inject("postgresUrl"), { schema });
-    await store.open(contextOf());
+    await openForReceiver(store);
     countWakes(store);
     await accept(store, "m");
     await store.close();

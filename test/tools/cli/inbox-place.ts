@@ -1,6 +1,7 @@
 /** A small inbox with something of each kind in it, written by the store itself. */
 import { hash } from "node:crypto";
 import type { NewEvent } from "../../../src/inbox/record.ts";
+import { DEFAULT_SEQUENCE_RULES } from "../../../src/inbox/sequence-rules.ts";
 import type { InboxStore, Lease, Settle } from "../../../src/inbox/store.ts";
 import { SERVICE_SHOWS } from "../../../src/sources/messaging/source.ts";
 import { sqliteStore } from "../../../src/stores/sqlite.ts";
@@ -63,7 +64,7 @@ export async function fillInbox(path: string): Promise<void> {
   const store = sqliteStore(path) as InboxStore<never>;
   await store.open(contextOf());
   // As a receiver does at its start.
-  await store.admit([{ name: "service", preset: "service", shows: SERVICE_SHOWS }]);
+  await store.admit([{ name: "service", preset: "service", shows: SERVICE_SHOWS, sequence: DEFAULT_SEQUENCE_RULES }]);
   const one = (kind: Kind, id: string, wish?: Partial<NewEvent>) => [outboundEvent(kind, id, wish)];
   await handle(store, one("queued", "msg_1"), handled);
   await handle(store, one("sent", "msg_1"), dead);
@@ -80,7 +81,7 @@ export async function fillInbox(path: string): Promise<void> {
     tenant: null,
     slot: "current",
     signer: "s",
-    scope: "any",
+    kinds: [],
     signedAt: Date.now(),
     trace: null,
   };

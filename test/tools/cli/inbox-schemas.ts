@@ -45,7 +45,7 @@ const quarantineFields = {
     tenant: text.nullable(),
     reason: text,
     slot: text,
-    scope: text,
+    kinds: z.array(text),
     state: z.enum(["held", "replayed", "discarded"]),
   },
   ...{ replayedAs: id.nullable(), signedAt: time, acceptedAt: time, digest: text, hasBody: z.boolean(), bytes: count },
@@ -71,7 +71,7 @@ export const SCHEMAS = {
     newest: z.strictObject({ id, ownId: text.nullable(), eventType: text, sequence: count, acceptedAt: time, state }),
   }),
   stats: z.strictObject({
-    ...{ location: text, name: text, firstSequence: z.union([count, z.literal("any")]), toleranceMs: count },
+    ...{ location: text, name: text, toleranceMs: count },
     ...{ gauges: z.record(text, count), counters: z.record(text, count), instances: z.array(z.unknown()) },
     ...{ oldestPendingAt: time.nullable(), newestSignedAt: time.nullable(), serviceResigns: z.boolean() },
   }),

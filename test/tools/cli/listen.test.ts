@@ -49,7 +49,9 @@ describe("oncehook listen", () => {
     expect((await fetch(url, signedRequest(event, { source, secret: SECRET }))).status).toBe(200);
     expect((await fetch(url, signedRequest(event, { source }))).status).toBe(401);
     await running.printed(/"handled"/);
-    expect(linesOf(running)).toMatchObject([{ eventType, source, id: expect.any(String) }]);
+    // An id that is a digest is not shown.
+    const id = source === "twilio" ? null : expect.any(String);
+    expect(linesOf(running)).toMatchObject([{ eventType, source, id }]);
   });
 
   it("loses nothing that it acknowledged when it ends under load (RCV-3)", { tags: "full" }, async () => {

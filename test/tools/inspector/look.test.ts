@@ -32,7 +32,7 @@ describe.each([
     }
     expect(new Set(seen.map(({ instances }) => instances[0]?.seenAt)).size).toBeGreaterThan(2);
     expect(new Set(seen.map(({ changed }) => changed)).size).toBe(1);
-    expect(seen.at(-1)?.slots).toEqual({ current: 1 });
+    expect(seen.at(-1)?.slots).toEqual({ "service:current": 1 });
     expect(seen.at(-1)?.rejections).toEqual({ signature_mismatch: 1 });
     expect(seen.at(-1)?.sample.rejected).toBe(1);
   });

@@ -1,7 +1,7 @@
 /** One attempt: the request as the readings and faults want it, sent, and what came of it. */
 
-import { secretBytes } from "../../../sources/messaging/secret.ts";
 import { SIGNATURE_HEADER, signPayload, TIMESTAMP_HEADER } from "../../../sources/messaging/sign.ts";
+import { secretBytes } from "../../../sources/secret.ts";
 import type { AttemptAction } from "../faults.ts";
 import { withoutCredentials } from "../http/request-log.ts";
 import type { EmulatorParts } from "../service.ts";

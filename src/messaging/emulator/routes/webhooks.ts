@@ -1,6 +1,6 @@
 /** The routes of a client's default webhook configuration: reading both kinds, and updating each. */
 import { z } from "zod";
-import { secretTextIssue } from "../../../sources/messaging/secret.ts";
+import { secretTextIssue } from "../../../sources/secret.ts";
 import { seededHex } from "../clock.ts";
 import { blockedTargetWarnings } from "../delivery/egress.ts";
 import { type EmulatorAnswer, refuse, reply } from "../http/answers.ts";

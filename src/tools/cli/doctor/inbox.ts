@@ -9,7 +9,8 @@ import { type Clock, sleep, systemClock } from "../../../internal/clock.ts";
 import { lasting } from "../../../internal/lasting.ts";
 import { silentLogger } from "../../../internal/logger.ts";
 import type { Inbox } from "../../../receiver/open-inbox.ts";
-import { compileKeyring } from "../../../sources/messaging/keyring.ts";
+import { compileKeys } from "../../../sources/keys.ts";
+import { STRICT_RULES } from "../../../sources/secret.ts";
 import { type Kept, lookForPooler } from "../../../stores/postgres/open.ts";
 import { loadPool, PgStatements, withSession } from "../../../stores/postgres/session.ts";
 import { cautionsAbout, type FileSystemType } from "../../../stores/sqlite/connection.ts";
@@ -195,7 +196,7 @@ function keyringFindings(alive: readonly InstanceRecord[], secret: string | null
 function versionsOf(secret: string, now: number): string[] {
   try {
     const shapes = [secret, { inbound: secret, delivery: secret }];
-    return shapes.map((shape) => compileKeyring(shape, now).version);
+    return shapes.map((shape) => compileKeys(shape, STRICT_RULES, now).version);
   } catch {
     // Too short, or blank: the check of the secret says so.
     return [];

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { OncehookError } from "../../../errors.ts";
 import { ownerProblem } from "../../../internal/file-owner.ts";
-import { checkSecret } from "../../../sources/messaging/secret.ts";
+import { checkSecret } from "../../../sources/secret.ts";
 import { CommandError, isSystemError } from "../exit.ts";
 import { type SecretSource, textOfSecretFile } from "../input.ts";
 import { type Finding, ok, problem, sentence, skipped, warning } from "./finding.ts";

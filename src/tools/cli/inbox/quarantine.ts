@@ -67,11 +67,12 @@ function showCommand(): Command {
         if (flags.reveal === true) await inbox.revealQuarantined(id, actorOf(flags));
         const view = { reveal: flags.reveal === true, shows: await inbox.shows(row.source) };
         const shape = { ...quarantineShape(row), body: bodyShape(row.raw, view) };
-        const { source, tenant, reason, slot, scope, state, replayedAs, signedAt, acceptedAt } = row;
+        const { source, tenant, reason, slot, kinds, state, replayedAs, signedAt, acceptedAt } = row;
+        const covered = kinds.length === 0 ? "all" : kinds.join(", ");
         await terminal.result(shape, () =>
           [
             factsText({
-              ...{ id, source, tenant, reason, secret: slot, scope, state, "replayed as event": replayedAs },
+              ...{ id, source, tenant, reason, secret: slot, kinds: covered, state, "replayed as event": replayedAs },
               ...{ signed: timeText(signedAt), accepted: timeText(acceptedAt) },
             }),
             bodyText(shape.body),

@@ -26,7 +26,7 @@ interface Flags extends OutputFlags {
 
 const MINUTE_MS = 60_000;
 /** The defaults of a receiver with an inbox. */
-const TOLERANCE = { pastMs: 90 * MINUTE_MS, futureMs: 5 * MINUTE_MS };
+const TOLERANCE = { past: 90 * MINUTE_MS, future: 5 * MINUTE_MS };
 
 /** Room for the largest body in chunks of one byte, and its head. */
 const MOST_FILE_BYTES = 8 * 1_048_576;
@@ -75,8 +75,8 @@ async function run(flags: Flags): Promise<number> {
     encoding: flags.secretEncoding,
   };
   const { diagnose } = await import("./diagnosis.ts");
-  const { at, timestampFormat, encoding, tolerance: pastMs = TOLERANCE.pastMs } = flags;
-  const tolerance = { ...TOLERANCE, pastMs };
+  const { at, timestampFormat, encoding, tolerance: past = TOLERANCE.past } = flags;
+  const tolerance = { ...TOLERANCE, past };
   const diagnosis = diagnose(capture, secret, { at, now: systemClock.now(), timestampFormat, encoding, tolerance });
   await terminal.result(diagnosis, () => diagnosisText(diagnosis, terminal.style.bind(terminal)));
   return diagnosis.verified ? 0 : NEGATIVE;

@@ -2,17 +2,13 @@
 import { Buffer } from "node:buffer";
 import { SetupError } from "../../../errors.ts";
 import { readJson } from "../../../internal/json.ts";
-import { readHeader } from "../../../sources/headers.ts";
+import { checkAge } from "../../../sources/define-source.ts";
+import { Head, readHeader } from "../../../sources/headers.ts";
 import { HmacKey } from "../../../sources/hmac-key.ts";
-import { type CompiledKeyring, compileKeyring } from "../../../sources/messaging/keyring.ts";
-import { secretBytes } from "../../../sources/messaging/secret.ts";
+import { compileKeys, type SourceKey } from "../../../sources/keys.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../sources/messaging/sign.ts";
-import {
-  checkHeaders,
-  matchSignature,
-  parseCandidates,
-  type VerifyFailureCode,
-} from "../../../sources/messaging/verify.ts";
+import { parseCandidates, readSigned, type VerifyFailureCode } from "../../../sources/messaging/verify.ts";
+import { STRICT_RULES, secretBytes } from "../../../sources/secret.ts";
 import { type Capture, headerRecord } from "./capture.ts";
 import { type Cause, type CauseCode, causeOf } from "./causes.ts";
 import {
@@ -40,8 +36,8 @@ export interface Diagnosis {
 /** @throws SetupError for a secret that is not of its encoding */
 export function diagnose(capture: Capture, secret: GivenSecret, how: CapturedWith): Diagnosis {
   const { headers } = capture;
-  const { keyring, problem } = keyringOf(secret, how.now);
-  const { code, isSigned } = verdict(capture, keyring, how);
+  const { key, problem } = keyOf(secret, how.now);
+  const { code, isSigned } = verdict(capture, key, how);
   const steps = [
     headersStep(headers),
     timestampStep(headers, how),
@@ -64,25 +60,24 @@ interface Verdict {
 }
 
 /** The receiver's own check. It compares the signature whatever the age: most captures are old. */
-function verdict(capture: Capture, keyring: CompiledKeyring | null, how: CapturedWith): Verdict {
+function verdict(capture: Capture, key: SourceKey | null, how: CapturedWith): Verdict {
   const { at, now, tolerance } = how;
-  const headers = headerRecord(capture.headers);
-  const anyPast = { ...how, tolerance: { ...tolerance, pastMs: Number.POSITIVE_INFINITY } };
-  const inTime = checkHeaders(headers, at === undefined ? anyPast : how, at ?? now);
-  const anyAge = { pastMs: Number.POSITIVE_INFINITY, futureMs: Number.POSITIVE_INFINITY };
-  const checked = checkHeaders(headers, { ...how, tolerance: anyAge }, now);
-  const isComparable = checked.ok && keyring !== null;
-  const isSigned = isComparable ? matchSignature(checked, capture.body, keyring, now) !== null : null;
-  if (!inTime.ok) return { code: inTime.code, isSigned };
-  return { code: isSigned === false ? "signature_mismatch" : null, isSigned };
+  const signed = readSigned(new Head({ headers: headerRecord(capture.headers) }), how);
+  if (!signed.ok) return { code: signed.code, isSigned: null };
+  const { timestampText, timestamp, candidates } = signed;
+  const isSigned = key?.signed(candidates, "sha256", `${timestampText}.`, capture.body) ?? null;
+  const past = at === undefined ? Number.POSITIVE_INFINITY : tolerance.past;
+  const expired = checkAge(timestamp, at ?? now, { ...tolerance, past });
+  return { code: expired ?? (isSigned === false ? "signature_mismatch" : null), isSigned };
 }
 
-/** The keyring of a receiver with this secret, or why a receiver would refuse it. */
-function keyringOf({ secret, encoding }: GivenSecret, now: number) {
+/** The key of a receiver with this secret, or why a receiver would refuse it. */
+function keyOf({ secret, encoding }: GivenSecret, now: number) {
   try {
-    return { keyring: compileKeyring({ secret, encoding }, now), problem: null };
+    const [key = null] = compileKeys({ secret, encoding }, STRICT_RULES, now).keys;
+    return { key, problem: null };
   } catch (error) {
-    if (error instanceof SetupError) return { keyring: null, problem: error.message };
+    if (error instanceof SetupError) return { key: null, problem: error.message };
     throw error;
   }
 }

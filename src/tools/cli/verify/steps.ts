@@ -2,10 +2,16 @@
 import type { Buffer } from "node:buffer";
 import { readJson } from "../../../internal/json.ts";
 import { isRecord } from "../../../internal/options.ts";
+import { checkAge, type Tolerance } from "../../../sources/define-source.ts";
 import { readHeader } from "../../../sources/headers.ts";
-import type { SecretEncoding } from "../../../sources/messaging/secret.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "../../../sources/messaging/sign.ts";
-import { checkAge, type HeaderPolicy, parseCandidates, parseTimestamp } from "../../../sources/messaging/verify.ts";
+import {
+  parseCandidates,
+  parseTimestamp,
+  type SignatureEncoding,
+  type TimestampFormat,
+} from "../../../sources/messaging/verify.ts";
+import type { SecretEncoding } from "../../../sources/secret.ts";
 import { type Capture, declaredLength, firstValue, type Header, headerRecord, valuesOf } from "./capture.ts";
 import type { CauseCode } from "./causes.ts";
 
@@ -30,7 +36,10 @@ export interface GivenSecret {
 }
 
 /** How the receiver is set up, and when the request arrived. */
-export interface CapturedWith extends Required<HeaderPolicy> {
+export interface CapturedWith {
+  readonly timestampFormat: TimestampFormat;
+  readonly encoding: SignatureEncoding;
+  readonly tolerance: Tolerance;
   /** Epoch ms at which it arrived. Without it, only a timestamp in the future is judged. */
   readonly at: number | undefined;
   /** Epoch ms. */
@@ -110,7 +119,7 @@ export function ageStep(headers: readonly Header[], { timestampFormat, tolerance
   if (at === undefined) {
     return { name, ok: null, text: `not judged: signed ${distance} now; --at TIME says when it arrived` };
   }
-  const taken = `up to ${spanText(tolerance.pastMs)} is accepted`;
+  const taken = `up to ${spanText(tolerance.past)} is accepted`;
   const base = { name, text: `signed ${distance} it arrived; ${taken}` } as const;
   return verdict === null ? { ...base, ok: true } : { ...base, ok: false, cause: "too_old" };
 }

@@ -191,7 +191,7 @@ function factsOf(row: QuarantineDetail, digest: string | null) {
     ),
     Reason: row.reason,
     Source: sourceOf(row),
-    Secret: `${row.slot}, which vouches for ${row.scope}`,
+    Secret: `${row.slot}, which covers ${row.kinds.length === 0 ? "all kinds of events" : row.kinds.join(", ")}`,
     "Signed (verified)": formatTime(row.signedAt),
     Accepted: formatTime(row.acceptedAt),
     Trace: <code>{row.trace ?? "–"}</code>,

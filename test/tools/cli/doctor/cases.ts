@@ -73,7 +73,7 @@ export const waiting = (agoMs: number): Promise<string> => {
 
 /** A signed body that is no event. */
 export const quarantined = (): Promise<string> => {
-  const owner = { source: "service", tenant: null, scope: "any", signer: "s" };
+  const owner = { source: "service", tenant: null, kinds: [], signer: "s" };
   const origin = { ...owner, slot: "current", signedAt: Date.now(), trace: null };
   const quarantines = [{ ...origin, reason: "invalid_json", digest: Buffer.alloc(32), raw: Buffer.from("{") }];
   return newInbox({ fill: async (store) => void (await store.step(turn<never>({ quarantines }))) });

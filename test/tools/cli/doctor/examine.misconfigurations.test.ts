@@ -207,7 +207,7 @@ describe("oncehook doctor finds", () => {
       chmodSync(store, 0o644);
       return { flags: { store } };
     },
-    signature_mismatch: () => counting({ "slot:current": 20, "refused:signature_mismatch": 12 }),
+    signature_mismatch: () => counting({ "slot:service:current": 20, "refused:signature_mismatch": 12 }),
     number_overridden: () =>
       service((emulator) => {
         mended(emulator);

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import type { InboxStore } from "../../../../src/inbox/store.ts";
 import { type Clock, systemClock } from "../../../../src/internal/clock.ts";
-import { compileKeyring } from "../../../../src/sources/messaging/keyring.ts";
+import { compileKeys } from "../../../../src/sources/keys.ts";
+import { STRICT_RULES } from "../../../../src/sources/secret.ts";
 import { sqliteStore } from "../../../../src/stores/sqlite.ts";
 import { type DoctorFlags, examine, type Surroundings } from "../../../../src/tools/cli/doctor/examine.ts";
 import type { Finding } from "../../../../src/tools/cli/doctor/finding.ts";
@@ -41,7 +42,7 @@ export async function newInbox(wish: InboxWish = {}): Promise<string> {
   const { agoMs = 0, beat = {}, fill, toleranceMs = 95 * 60_000 } = wish;
   const path = join(newFolder(), "inbox.db");
   const filled = sqliteStore(path) as InboxStore<never>;
-  const rules = { name: "default", firstSequence: 1, toleranceMs };
+  const rules = { name: "default", toleranceMs };
   await filled.open(contextOf({ clock: clockAt(-agoMs), rules }));
   await fill?.(filled);
   await filled.close();
@@ -49,8 +50,8 @@ export async function newInbox(wish: InboxWish = {}): Promise<string> {
   const receiver = sqliteStore(path) as InboxStore<never>;
   await receiver.open(contextOf({ rules }));
   onTestFinished(() => receiver.close());
-  const { secret = SECRET, counters = { "slot:current": 100 } } = beat;
-  await receiver.heartbeat({ keyringVersion: compileKeyring(secret, Date.now()).version, counters });
+  const { secret = SECRET, counters = { "slot:service:current": 100 } } = beat;
+  await receiver.heartbeat({ keyringVersion: compileKeys(secret, STRICT_RULES, Date.now()).version, counters });
   return path;
 }
 

@@ -63,7 +63,7 @@ describe("oncehook inbox show", () => {
     expect(await printed(path, "show", "8")).toMatch(/\nlate +no\nreplayed +yes\nconflict +no\n/);
   });
 
-  it("says that a body is gone, and gives one that is no text in Base64", async () => {
+  it("says that a body is gone, and gives one that is no text in Base64, with the kinds that its secret covers", async () => {
     const path = copy();
     await printed(path, "prune", "--handled-bodies", "0s", "--other-bodies", "30d", "--dead", "90d", "--yes");
     expect(await printed(path, "show", "1")).toMatch(/\nThe body was pruned or erased\.\n$/);
@@ -73,13 +73,16 @@ describe("oncehook inbox show", () => {
       tenant: null,
       slot: "current",
       signer: "s",
-      scope: "any",
+      kinds: ["delivery", "inbound"],
       signedAt: Date.now(),
       trace: null,
     };
     const kept = { ...origin, reason: "invalid_utf8", digest: hash("sha256", raw, "buffer"), raw };
     await inStore(path, (store) => store.step(turn<never>({ quarantines: [kept] })));
-    expect(await printed(path, "quarantine", "show", "2", "--reveal")).toMatch(/\n\/\/4=\n$/);
+    expect(await printed(path, "quarantine", "show", "2", "--reveal")).toMatch(
+      /\nkinds +delivery, inbound\n.*\n\/\/4=\n$/s,
+    );
+    expect(await printed(path, "quarantine", "show", "1")).toMatch(/\nkinds +all\n/);
   });
 
   it("says what is not there", async () => {

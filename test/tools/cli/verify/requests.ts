@@ -17,7 +17,7 @@ export const CIRCUMSTANCES: CapturedWith = {
   now: AT + 365 * 86_400_000,
   timestampFormat: "auto",
   encoding: "auto",
-  tolerance: { pastMs: 90 * MINUTE_MS, futureMs: 5 * MINUTE_MS },
+  tolerance: { past: 90 * MINUTE_MS, future: 5 * MINUTE_MS },
 };
 
 export const CONTENT = JSON.stringify(fixtures.inbound({ data: { body: "Grüße 👋, see https://example.com/a" } }));

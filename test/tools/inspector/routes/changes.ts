@@ -122,7 +122,7 @@ function actingOn(receiver: Receiver<never>, store: InboxStore<never>): Acting {
       const origin = { source: "service", tenant: null, slot: "current", signer: "s" } as const;
       const facts = { ...origin, reason: "invalid_json", signedAt: Date.now(), trace: null };
       const digest = hash("sha256", raw, "buffer");
-      await store.step(turn<never>({ quarantines: [{ ...facts, scope: "any", digest, raw }] }));
+      await store.step(turn<never>({ quarantines: [{ ...facts, kinds: [], digest, raw }] }));
     },
     laneOf: async (messageId) => (await eventOf(messageId)).laneId,
     eventOf: async (messageId) => (await eventOf(messageId)).id,

@@ -31,8 +31,8 @@ export interface RouteScene {
   deliver(body: string): Promise<void>;
   /** Delivers, and waits until nothing is handled. */
   settle(...bodies: readonly string[]): Promise<void>;
-  /** Puts a body into the quarantine, as one that another version did not understand; or of a secret of another scope. */
-  quarantine(body: string, scope?: string): Promise<void>;
+  /** Puts a body into the quarantine, as one that another version did not understand; or of a secret of these kinds. */
+  quarantine(body: string, kinds?: readonly string[]): Promise<void>;
   get(path: string, access?: Access): Promise<Response>;
   post(path: string, body?: unknown, access?: Access): Promise<Response>;
   /** The same, with a body as it is written. */
@@ -73,9 +73,9 @@ export async function openScene(
       }
       await untilQuiet(receiver);
     },
-    async quarantine(body, scope = "any") {
+    async quarantine(body, kinds = []) {
       const raw = Buffer.from(body);
-      const origin = { source: "service", tenant: null, slot: "current", signer: "s", scope } as const;
+      const origin = { source: "service", tenant: null, slot: "current", signer: "s", kinds } as const;
       const facts = { ...origin, reason: "invalid_json", signedAt: Date.now(), trace: null };
       await store.step(turn<never>({ quarantines: [{ ...facts, digest: hash("sha256", raw, "buffer"), raw }] }));
     },

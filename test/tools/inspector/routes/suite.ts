@@ -213,7 +213,7 @@ export function routesSuite(name: string, makeStore: MakeStore): void {
       ]);
       expect((await scene.get("groups")).json()).toMatchObject([{ errorCode: "permanent_failure", count: 3 }]);
       await scene.quarantine(inbound({ messageId: "msg_late_in" }));
-      await scene.quarantine(inbound({ messageId: "msg_other" }), "delivery");
+      await scene.quarantine(inbound({ messageId: "msg_other" }), ["delivery"]);
       await scene.quarantine("junk");
       scene.mend();
       const bulk = async (order: object) => {

@@ -1,9 +1,9 @@
 /** A keyring source over a provider that the test controls. */
-import type { LogFields, Logger } from "../../../src/internal/logger.ts";
-import type { KeyringContext } from "../../../src/sources/keyring-provider.ts";
-import type { CompiledKeyring, Keyring, KeyringProvider } from "../../../src/sources/messaging/keyring.ts";
-import { createKeyringSource } from "../../../src/sources/messaging/keyring-source.ts";
-import { createFakeClock } from "../../../src/tools/testing/fake-clock.ts";
+import type { LogFields, Logger } from "../../src/internal/logger.ts";
+import { keyringsFrom } from "../../src/sources/keyring-provider.ts";
+import type { Keyring, KeyringContext, KeyringProvider, SourceKeys } from "../../src/sources/keys.ts";
+import { STRICT_RULES } from "../../src/sources/secret.ts";
+import { createFakeClock } from "../../src/tools/testing/fake-clock.ts";
 
 export const MINUTE = 60_000;
 
@@ -20,16 +20,16 @@ export function setUp(answer: KeyringProvider) {
     const given = answer(context);
     return given instanceof Promise ? given.then((keyring) => named(keyring, context)) : named(given, context);
   };
-  return { clock, log, logger, reads, source: createKeyringSource(provider, { clock, logger }) };
+  return { clock, log, logger, reads, source: keyringsFrom(provider, STRICT_RULES, { clock, logger }) };
 }
 
-/** A tenant's plain secret, with the name of its API client that it must have. */
+/** A tenant's plain secret, with the tenant that it must name. */
 function named(keyring: Keyring | undefined, { tenant }: KeyringContext): Keyring | undefined {
   if (tenant === undefined || typeof keyring !== "string" || keyring.length < 16) return keyring;
-  return { current: { secret: keyring, apiClientId: "apc_1" } };
+  return { current: { secret: keyring, tenant: "apc_1" } };
 }
 
-export function atHand(keyring: CompiledKeyring | Promise<CompiledKeyring>): CompiledKeyring {
+export function atHand(keyring: SourceKeys | Promise<SourceKeys>): SourceKeys {
   if (keyring instanceof Promise) throw new Error("not at hand");
   return keyring;
 }

@@ -1,22 +1,21 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { KeyringError } from "../../../src/errors.ts";
-import type { KeyringContext, KeyringSource } from "../../../src/sources/keyring-provider.ts";
-import { LookUpsCrowded } from "../../../src/sources/keyring-provider.ts";
-import type { CompiledKeyring } from "../../../src/sources/messaging/keyring.ts";
-import type { FakeClock } from "../../../src/tools/testing/fake-clock.ts";
-import { MINUTE, pending, settle, setUp } from "./keyring-source-setup.ts";
-import { OTHER_SECRET, SECRET } from "./openssl.ts";
+import { KeyringError } from "../../src/errors.ts";
+import { type KeyringSource, LookUpsCrowded } from "../../src/sources/keyring-provider.ts";
+import type { KeyringContext, SourceKeys } from "../../src/sources/keys.ts";
+import type { FakeClock } from "../../src/tools/testing/fake-clock.ts";
+import { MINUTE, pending, settle, setUp } from "./keyring-provider-setup.ts";
+import { OTHER_SECRET, SECRET } from "./messaging/openssl.ts";
 
 /** What a request that comes now is told. */
 async function asked(
-  { source, clock }: { readonly source: KeyringSource<CompiledKeyring>; readonly clock: FakeClock },
+  { source, clock }: { readonly source: KeyringSource; readonly clock: FakeClock },
   context: KeyringContext,
-  seen: CompiledKeyring,
-): Promise<CompiledKeyring | null> {
+  seen: SourceKeys,
+): Promise<SourceKeys | null> {
   return source.reread(context, seen, clock.monotonic());
 }
 
-const ended = (answer: Promise<CompiledKeyring | null>) =>
+const ended = (answer: Promise<SourceKeys | null>) =>
   answer.then(
     () => "waited",
     (error: unknown) => (error instanceof LookUpsCrowded ? "turned away" : "failed"),
@@ -124,8 +123,8 @@ describe("reread()", () => {
     const [seen] = await Promise.all(contexts.map((context) => bench.source.read(context)));
     hold = true;
     await bench.clock.advance(2_000);
-    const flood = Array.from({ length: 200 }, () => ended(asked(bench, { tenant: "a" }, seen as CompiledKeyring)));
-    const others = Array.from({ length: 10 }, () => ended(asked(bench, { tenant: "b" }, seen as CompiledKeyring)));
+    const flood = Array.from({ length: 200 }, () => ended(asked(bench, { tenant: "a" }, seen as SourceKeys)));
+    const others = Array.from({ length: 10 }, () => ended(asked(bench, { tenant: "b" }, seen as SourceKeys)));
     await settle();
     expect(bench.reads.slice(2)).toEqual(contexts);
     for (const { resolve } of waiting) resolve(OTHER_SECRET);
@@ -141,17 +140,17 @@ describe("reread()", () => {
     const bench = setUp(async ({ tenant }) => (tenant === "t0" ? secret : SECRET));
     let secret = SECRET;
     const contexts = Array.from({ length: 200 }, (_, index) => ({ tenant: `t${index}` }));
-    const seen: CompiledKeyring[] = [];
+    const seen: SourceKeys[] = [];
     for (const context of contexts) seen.push(await bench.source.read(context));
     const forgeries = async () => {
       for (const [index, context] of contexts.entries())
-        if (index > 0) void ended(asked(bench, context, seen[index] as CompiledKeyring));
+        if (index > 0) void ended(asked(bench, context, seen[index] as SourceKeys));
       await bench.clock.advance(100);
     };
     await bench.clock.advance(2_000);
     await forgeries();
     secret = OTHER_SECRET;
-    const answer = asked(bench, { tenant: "t0" }, seen[0] as CompiledKeyring);
+    const answer = asked(bench, { tenant: "t0" }, seen[0] as SourceKeys);
     await forgeries();
     expect((await answer)?.version).not.toBe(seen[0]?.version);
     for (let second = 0; second < 3; second++) await forgeries();
@@ -164,11 +163,11 @@ describe("reread()", () => {
     let hold = false;
     const bench = setUp(() => (hold ? answer() : SECRET));
     const contexts = Array.from({ length: 40 }, (_, index) => ({ tenant: `t${index}` }));
-    const seen: CompiledKeyring[] = [];
+    const seen: SourceKeys[] = [];
     for (const context of contexts) seen.push(await bench.source.read(context));
     hold = true;
     await bench.clock.advance(2_000);
-    const answers = contexts.map((context, index) => ended(asked(bench, context, seen[index] as CompiledKeyring)));
+    const answers = contexts.map((context, index) => ended(asked(bench, context, seen[index] as SourceKeys)));
     // Each read of 8 ends after 2 s, because the provider hangs.
     await bench.clock.advance(5_000);
     const ends = await Promise.all(answers);
@@ -181,11 +180,11 @@ describe("reread()", () => {
     const bench = setUp(({ tenant }) => (hold && tenant !== "t" ? answer() : tenant === "t" ? SECRET : undefined));
     const seen = await bench.source.read({ tenant: "t" });
     const names = Array.from({ length: 300 }, (_, index) => ({ tenant: `x${index}` }));
-    const unknown: CompiledKeyring[] = [];
+    const unknown: SourceKeys[] = [];
     for (const name of names) unknown.push(await bench.source.read(name));
     hold = true;
     await bench.clock.advance(2_000);
-    const invented = names.map((name, index) => ended(asked(bench, name, unknown[index] as CompiledKeyring)));
+    const invented = names.map((name, index) => ended(asked(bench, name, unknown[index] as SourceKeys)));
     expect(await asked(bench, { tenant: "t" }, seen)).toBeNull();
     for (let turn = 0; turn < 128; turn++) {
       await settle();
