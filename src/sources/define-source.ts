@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { SetupError } from "../errors.ts";
 import { boundedWait, LONGEST_WAIT_MS } from "../inbox/gap.ts";
 import type { Released, StoredBody, StoredReader } from "../inbox/handlers.ts";
-import { isIdText, type LaneKey, type LaneOrder } from "../inbox/lane-key.ts";
+import { isIdText, type LaneOrder } from "../inbox/lane-key.ts";
 import type { NewEvent, NewQuarantine, QuarantineRecord } from "../inbox/record.ts";
 import type { SequenceRules } from "../inbox/store.ts";
 import { sha256 } from "../internal/json.ts";
@@ -405,15 +405,18 @@ function readBody<Event extends object>(
     if (grant === null) return { kind: "uncovered" };
     const tenant = place.tenant ?? grant.tenant;
     const located =
-      typeof event === "object" && event !== null ? locate(place, { source, tenant }, definition.order) : null;
+      typeof event === "object" && event !== null ? locate(place, source, tenant, definition.order) : null;
     if (located === null || !isIdText(place.type)) return FAILED;
     const { occurredAt, reference, about } = place;
-    const { order } = located.lane;
+    const { lane, ownId, sequence } = located;
+    const { order } = lane;
     const at = signedAt ?? now;
     // A lane of several events without a sequence has neither a reference nor a person of its own.
     const isOne = order === null || order === "sequence";
     const stored: NewEvent = {
-      ...located,
+      lane,
+      ownId,
+      sequence,
       eventType: place.type,
       occurredAt: Number.isSafeInteger(occurredAt) ? (occurredAt as number) : at,
       signedAt: at,
@@ -442,23 +445,27 @@ function gapWaitOf<Event extends object>(definition: Laned<Event>, event: Event)
 /** Where the inbox keeps an event. */
 export type EventPlace = Pick<NewEvent, "lane" | "ownId" | "sequence">;
 
-/** Null if a definition does not say it as it must. A tenant may be null. */
+/** Null if a definition does not say it as it must. */
 export function locate(
   { id, lane = null, at = null }: Pick<Place, "id" | "lane" | "at">,
-  owner: Pick<LaneKey, "source" | "tenant">,
-  order: LaneOrder | null,
+  source: string,
+  tenant: string | null,
+  ofSource: LaneOrder | null,
 ): EventPlace | null {
-  if (owner.tenant !== null && !isIdText(owner.tenant)) return null;
-  const hasPlace = lane !== null && order !== null && (order === "arrival" || at !== null);
-  if (!hasPlace) return isIdText(id) ? { lane: { ...owner, name: null, order: null }, ownId: id, sequence: 0 } : null;
-  if (!isIdText(lane)) return null;
-  if (order === "arrival")
-    return isIdText(id) ? { lane: { ...owner, name: lane, order }, ownId: id, sequence: 0 } : null;
-  if (!Number.isSafeInteger(at) || (at as number) < 0 || (at as number) > HIGHEST[order]) return null;
-  // Adding 0 turns -0 into 0, for stores that distinguish them.
-  const place = { lane: { ...owner, name: lane, order }, sequence: (at as number) + 0 };
-  if (order === "sequence") return place;
-  return isIdText(id) ? { ...place, ownId: id } : null;
+  const hasPlace = lane !== null && ofSource !== null && (ofSource === "arrival" || at !== null);
+  const order = hasPlace ? ofSource : null;
+  if (tenant !== null && !isIdText(tenant)) return null;
+  if (order !== null && !isIdText(lane)) return null;
+  if (order !== "sequence" && !isIdText(id)) return null;
+  const isNumbered = order === "sequence" || order === "position";
+  const sequence = isNumbered ? (at as number) : 0;
+  if (isNumbered && !(Number.isSafeInteger(sequence) && sequence >= 0 && sequence <= HIGHEST[order])) return null;
+  return {
+    lane: { source, tenant, name: order === null ? null : lane, order },
+    ownId: order === "sequence" ? undefined : id,
+    // Adding 0 turns -0 into 0, for stores that distinguish them.
+    sequence: sequence + 0,
+  };
 }
 
 const FAILED = { kind: "no_event", code: "source_failed" } as const;

@@ -11,6 +11,7 @@ import { isRecord } from "../../internal/options.ts";
 import { type EventPlace, locate } from "../define-source.ts";
 import type { Place } from "../definition.ts";
 import type { KnownEvent, KnownEventType, UnknownEvent, WebhookEvent } from "./types.ts";
+import { kindOf } from "./webhook-kind.ts";
 
 /**
  * Why a body is not an event: the codes of {@link JsonFailureCode}, and
@@ -226,18 +227,24 @@ export const SERVICE = "service";
  *
  * @param digest - the hex SHA-256 of the body; called only for an event that has no place in a message's lane and no id
  */
-export function messagePlace(event: WebhookEvent, digest: () => string): Pick<Place, "id" | "tenant" | "lane" | "at"> {
+export function messagePlace(event: WebhookEvent, digest: () => string): Place {
+  const { eventType: type } = event;
+  const kind = kindOf(event);
   if (isKnownEvent(event)) {
-    const { apiClientId: tenant } = event;
-    return event.direction === "outbound"
-      ? { tenant, lane: event.messageId, at: event.sequence }
-      : { tenant, id: event.data.messageId };
+    const { apiClientId: tenant, occurredAt } = event;
+    if (event.direction === "inbound")
+      return { type, kind, tenant, occurredAt, id: event.data.messageId, about: event.data.from };
+    const { messageId: lane, sequence: at, data } = event;
+    return { type, kind, tenant, occurredAt, lane, at, about: data.to, reference: data.externalReference };
   }
   const { apiClientId, direction, messageId, sequence } = event;
+  const occurredAt = event.occurredAt as number | undefined;
   const tenant = isIdText(apiClientId) ? apiClientId : undefined;
   const isInMessage =
     direction === "outbound" && tenant !== undefined && isIdText(messageId) && Number.isSafeInteger(sequence);
-  return isInMessage ? { tenant, lane: messageId, at: sequence as number } : { tenant, id: digest() };
+  return isInMessage
+    ? { type, kind, tenant, occurredAt, lane: messageId, at: sequence as number }
+    : { type, kind, tenant, occurredAt, id: digest() };
 }
 
 /**
@@ -248,7 +255,7 @@ export function messagePlace(event: WebhookEvent, digest: () => string): Pick<Pl
  */
 export function placeOf(event: WebhookEvent, digest: () => string, source: string = SERVICE): EventPlace {
   const place = messagePlace(event, digest);
-  const found = locate(place, { source, tenant: place.tenant ?? null }, "sequence");
+  const found = locate(place, source, place.tenant ?? null, "sequence");
   if (found === null) throw new RangeError("The event was not made by parseEvent().");
   return found;
 }

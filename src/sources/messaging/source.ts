@@ -17,7 +17,7 @@ import type { Refusal, SourceEvents, Wanted, WebhookSource } from "../source.ts"
 import { type GapWait, gapWaitPolicy, LAST_RETRY_MS } from "./gap-wait.ts";
 import { isSecretStore, storedKeyrings } from "./keyring-source.ts";
 import { SERVICE_OPTIONS, type ServiceOptions } from "./options.ts";
-import { isKnownEvent, KNOWN_EVENT_TYPES, messagePlace, parseEvent, SERVICE } from "./parse.ts";
+import { KNOWN_EVENT_TYPES, messagePlace, parseEvent, SERVICE } from "./parse.ts";
 import { SIGNATURE_HEADER, TIMESTAMP_HEADER } from "./sign.ts";
 import type { EventByType, LateEvent, UnknownEvent, WebhookEvent } from "./types.ts";
 import {
@@ -27,7 +27,6 @@ import {
   signatureEncodingOption,
   timestampFormatOption,
 } from "./verify.ts";
-import { kindOf } from "./webhook-kind.ts";
 
 /** The events of the messaging service. */
 export interface ServiceEvents extends SourceEvents {
@@ -99,14 +98,7 @@ export function serviceDefinition({
       return key === undefined ? MISMATCH : { ok: true, key, signedAt: timestamp };
     },
     parse: parseEvent,
-    place: (event, { digest }) => ({
-      ...messagePlace(event, digest),
-      type: event.eventType,
-      kind: kindOf(event),
-      occurredAt: event.occurredAt as number | undefined,
-      about: peerOf(event),
-      reference: isKnownEvent(event) && event.direction === "outbound" ? event.data.externalReference : null,
-    }),
+    place: (event, { digest }) => messagePlace(event, digest),
   };
   checkOrder(definition);
   return definition;
@@ -164,12 +156,6 @@ export const SERVICE_SHOWS: readonly string[] = [
   ),
   ...["data.timestamp", "data.from", "data.to", "data.sendFrom"],
 ];
-
-/** The other party's number. */
-function peerOf(event: WebhookEvent): string | null {
-  if (!isKnownEvent(event)) return null;
-  return event.direction === "outbound" ? event.data.to : event.data.from;
-}
 
 /** An outbound message is a lane, an inbound one an event by itself. */
 function lookUp(ref: unknown, source: string): readonly Wanted[] {
